@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# A stranger's program is built against libxpu in each way that is offered, and runs: from the build tree, after an install into a DESTDIR,
+# and through pkg-config from an install that was moved to another folder afterwards.
+#
+#   install_test.sh BUILD_FOLDER WORK_FOLDER LIBDIR      LIBDIR: where libraries go below the prefix, e.g. lib/x86_64-linux-gnu
+set -euo pipefail
+
+build=$1 work=$2 libdir=$3
+source_folder=$(cd "$(dirname "$0")" && pwd)
+consumer=$source_folder/consumer
+rm -rf "$work/build-tree" "$work/destdir" "$work/installed" "$work/before-move" "$work/moved" "$work/pkg-config"
+mkdir -p "$work"
+
+fail() {
+  echo "install_test: $*" >&2
+  exit 1
+}
+
+expected_output() {
+  local version
+  version=$(sed -n 's/^Version: //p' "$build/xpu.pc")
+  printf '%s\n' "xpu $version" "invalid_argument: 3 is odd, it must be even" "invalid_argument: 1 is odd, it must be even"
+}
+
+# The program must take the library from the folder under test and from nowhere else.
+check_consumer() {
+  local how=$1 program=$2 library_folder=$3 found
+  found=$("$program") || fail "$how: $program failed"
+  [[ $found == "$(expected_output)" ]] || fail "$how: the consumer printed: $found"
+  found=$(ldd "$program" | sed -n 's/.*libxpu\.so\.0 => \([^ ]*\).*/\1/p')
+  [[ $(realpath "$found") == "$(realpath "$library_folder")"/* ]] || fail "$how: libxpu.so.0 was taken from $found, not from $library_folder"
+  echo "$how: ok"
+}
+
+build_with_find_package() {
+  local how=$1 folder=$2 prefix=$3 library_folder=$4
+  if ! { cmake -S "$consumer" -B "$folder" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF && cmake --build "$folder"; } \
+    >"$folder.log" 2>&1; then
+    cat "$folder.log" >&2
+    fail "$how: the consumer was not built"
+  fi
+  check_consumer "$how" "$folder/consumer" "$library_folder"
+  "$folder/annotated" || fail "$how: the C program failed"
+}
+
+build_with_pkg_config() {
+  local how=$1 folder=$2 prefix=$3 flags
+  mkdir -p "$folder"
+  flags=$(PKG_CONFIG_PATH=$prefix/$libdir/pkgconfig pkg-config --cflags --libs xpu)
+  # shellcheck disable=SC2086  # several flags
+  g++ -std=c++20 -Wall -Wextra -Werror "$consumer/consumer.cpp" $flags "-Wl,-rpath,$prefix/$libdir" -o "$folder/consumer"
+  # shellcheck disable=SC2086
+  gcc -std=c11 -Wall -Wextra -Werror "$consumer/annotated.c" $flags "-Wl,-rpath,$prefix/$libdir" -o "$folder/annotated"
+  check_consumer "$how" "$folder/consumer" "$prefix/$libdir"
+  "$folder/annotated" || fail "$how: the C program failed"
+}
+
+# A program and a layer that were installed find libxpu.so.0 by their own place.
+check_installed_files() {
+  local how=$1 prefix=$2 object found
+  for object in "$prefix/bin/xpu" "$prefix/$libdir"/libxpu_layer_*.so; do
+    [[ -e $object ]] || fail "$how: $object is missing"
+    found=$(ldd "$object" | sed -n 's/.*libxpu\.so\.0 => \([^ ]*\).*/\1/p')
+    [[ -n $found && $(realpath "$found") == "$(realpath "$prefix/$libdir")"/* ]] || fail "$how: $object takes libxpu.so.0 from '$found'"
+  done
+  "$prefix/bin/xpu" --version >/dev/null || fail "$how: xpu --version failed"
+  # Each header that is installed stands alone, in the language that its name promises.
+  while read -r object; do
+    case $object in
+      *.h) echo "#include \"$object\"" | gcc -std=c11 -Wall -Wextra -Werror -fsyntax-only -x c "-I$prefix/include" - ;;
+      *.hpp) echo "#include \"$object\"" | g++ -std=c++20 -Wall -Wextra -Werror -fsyntax-only -x c++ "-I$prefix/include" - ;;
+      *) fail "$how: $object is no header" ;;
+    esac || fail "$how: $object does not stand alone"
+  done < <(cd "$prefix/include" && find xpu -type f | LC_ALL=C sort)
+  echo "$how: installed files ok"
+}
+
+build_with_find_package "from the build tree" "$work/build-tree" "$build" "$build/lib"
+
+DESTDIR=$work/destdir cmake --install "$build" --prefix /opt/xpu >"$work/destdir.log"
+build_with_find_package "installed into a DESTDIR" "$work/installed" "$work/destdir/opt/xpu" "$work/destdir/opt/xpu/$libdir"
+check_installed_files "installed into a DESTDIR" "$work/destdir/opt/xpu"
+
+cmake --install "$build" --prefix "$work/before-move" >"$work/before-move.log"
+mv "$work/before-move" "$work/moved"
+build_with_pkg_config "pkg-config, moved after the install" "$work/pkg-config" "$work/moved"
