@@ -1,0 +1,172 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "xpu/base/clock.hpp"
+#include "xpu/base/export.hpp"
+#include "xpu/base/result.hpp"
+#include "xpu/trace/recording/recording.hpp"
+
+namespace xpu::profiler {
+
+struct ReportOptions {
+  /// What a row of the kernel table stands for: a kernel on a device (`none`), a kernel on any device (`kernel`), or a kernel together with the
+  /// process, queue or submitting thread that ran it.
+  enum class By : std::uint8_t { none, process, queue, kernel, thread };
+
+  int top = 20;                ///< Rows of each table in the text; 0 = all. JSON and CSV always hold all of them.
+  std::string sort = "total";  ///< total, calls, avg, min, median, p99, max or name.
+  std::string kernels_regex;   ///< POSIX extended, searched in the name and in the raw name; only matching kernels are listed. Empty = all.
+  By by = By::none;
+  bool wide = false;  ///< Names are never shortened and `width` does not bind.
+  bool color = false;
+  int width = 0;  ///< Columns of the terminal; 0 = 100.
+};
+
+/// A recording in figures: plain data, the contents of `xpu report --json` (docs/formats.md section 4). Everything unknown is empty, never 0.
+/// All times are nanoseconds. Percentiles are nearest-rank over all timed calls, exact; averages are rounded to the nearest nanosecond.
+struct Report {
+  struct Program {
+    std::string path;  ///< Of the recording.
+    std::vector<std::string> argv;
+    std::optional<int> exit_code, signal;
+    std::optional<std::uint64_t> wall_ns;
+    bool finished = true;  ///< False: read from the folder of a recording that was not finished.
+    std::string damage;    ///< One sentence about what could not be read, or empty.
+  };
+  struct Process {
+    std::uint64_t pid = 0;
+    std::string name;
+    std::optional<int> rank;
+    std::string command;       ///< The command line, of the program itself only; else the name.
+    bool closed = true;        ///< It detached in good order.
+  };
+  /// One device, whichever and however many processes used it.
+  struct Device {
+    std::uint32_t id = 0;  ///< Index in `devices`, what kernels refer to.
+    std::string name, driver;
+    std::optional<std::uint64_t> busy_ns;  ///< Union over all queues of the time in which some command ran (markers and barriers are no work).
+    std::optional<std::uint64_t> idle_ns;  ///< span - busy.
+    std::optional<std::uint64_t> span_ns;  ///< First start to last end; empty when nothing was timed.
+    std::uint64_t commands = 0;
+  };
+  struct Delay {
+    std::int64_t median = 0, p99 = 0;  ///< Start on the device - exit of the call: negative when it started before the call returned.
+  };
+  struct Geometry {
+    std::uint32_t dimensions = 0;
+    std::uint64_t offset[3] = {0, 0, 0}, global[3] = {1, 1, 1};
+    std::uint64_t local[3] = {0, 0, 0};  ///< All 0: the driver's choice.
+    std::uint64_t calls = 0;
+  };
+  struct Kernel {
+    std::string name, raw_name;
+    std::optional<std::uint32_t> device;  ///< Empty when several (`By::kernel`).
+    std::optional<std::uint64_t> process; ///< pid, for `By::process`, `queue` and `thread`.
+    std::optional<std::uint32_t> queue;   ///< For `By::queue`.
+    std::optional<std::uint32_t> thread;  ///< Of the operating system, for `By::thread`.
+    std::uint64_t calls = 0;              ///< Accepted by the driver: completed, pending and untimed ones.
+    std::uint64_t failed = 0;             ///< Refused calls and commands that ended in an error.
+    std::uint64_t timed = 0;              ///< Of `calls`, those that the times below are made of.
+    std::optional<std::uint64_t> total_ns, avg_ns, min_ns, median_ns, p99_ns, max_ns;
+    std::optional<double> share;  ///< Of all kernel time on the device.
+    std::optional<Delay> launch_delay_ns;
+    std::vector<Geometry> geometries;  ///< The most frequent first.
+  };
+  /// Copies of one route, or fills of one device.
+  struct Transfer {
+    std::string route;  ///< "host_to_device", "map", … ; for fills "device" or "host".
+    std::uint64_t calls = 0, failed = 0;
+    std::optional<std::uint64_t> bytes;
+    std::optional<std::uint64_t> total_ns;
+    std::optional<std::uint64_t> bytes_per_s;  ///< Over timed copies of known size.
+  };
+  struct Api {
+    std::string name;
+    std::uint64_t calls = 0, failed = 0;
+    std::optional<std::uint64_t> total_ns, max_ns;
+    bool waits = false;  ///< It waits for the device.
+  };
+  struct Call {
+    std::string name;
+    std::uint64_t pid = 0;
+    std::uint32_t thread = 0;
+    std::int64_t start_ns = 0;  ///< After the start of the program.
+    std::optional<std::uint64_t> duration_ns;
+    std::int32_t result = 0;
+    std::uint64_t calls = 1;  ///< For failed calls: how many returned the same code.
+  };
+  struct Memory {
+    std::uint64_t pid = 0;
+    std::uint32_t context = 0;
+    std::uint64_t peak_bytes = 0;
+    std::uint64_t alive_bytes = 0;  ///< After the last event.
+    std::uint64_t allocations = 0, releases = 0;
+  };
+  struct Books {
+    std::uint64_t pid = 0;
+    std::uint32_t queue = 0;
+    std::uint64_t submitted = 0, recorded = 0, lost = 0, pending = 0, untimed = 0, failed = 0;
+    std::int64_t unexplained = 0;
+  };
+  struct Pending {
+    std::string name;  ///< Kernel or command.
+    std::uint64_t pid = 0;
+    std::uint32_t queue = 0;
+    std::int64_t enter_ns = 0;  ///< Host time of the submitting call after the start of the program.
+  };
+  struct Conservation {
+    std::uint64_t submitted = 0, recorded = 0, lost = 0, pending = 0, filtered = 0, untimed = 0, failed = 0, refused = 0;
+    std::int64_t unexplained = 0;
+    std::vector<Books> queues;
+    std::vector<Pending> pending_commands;  ///< At most 1,000, the oldest first.
+  };
+  struct Loss {
+    std::string cause;
+    std::uint64_t pid = 0;
+    std::uint32_t queue = 0;
+    std::uint64_t count = 0;
+  };
+  struct Clock {
+    std::uint32_t device = 0;
+    std::uint64_t pid = 0;
+    ClockDomain domain = ClockDomain::unknown;
+    std::optional<double> tick_ns;
+    std::optional<std::uint64_t> error_median_ns, error_max_ns;  ///< Half-width of the interval that holds the true time, over all commands.
+    std::uint64_t readings = 0;
+  };
+  struct Overhead {
+    std::optional<std::uint64_t> program_ns;   ///< Spent in the program by recording, estimated from samples.
+    std::optional<std::uint64_t> recorder_ns;  ///< CPU time of the recorder.
+  };
+
+  Program program;
+  std::vector<Process> processes;
+  std::vector<Device> devices;
+  std::vector<Kernel> kernels;  ///< In the order of `ReportOptions::sort`.
+  std::vector<Transfer> copies, fills;
+  std::vector<Api> api;             ///< The longest total first.
+  std::vector<Call> slowest_calls;  ///< At most 10.
+  std::vector<Call> failed_calls;   ///< One per name and code.
+  std::vector<Memory> memory;
+  Conservation conservation;
+  std::vector<Loss> losses;
+  std::vector<Clock> clocks;
+  Overhead overhead;
+};
+
+/// Reads the recording three times (twice to link, once to balance the books). Errors: invalid_argument (an unknown `sort`, a bad expression: the
+/// sentence names it), and what reading gives.
+XPU_EXPORT Result<Report> make_report(const trace::Recording& recording, const ReportOptions& options);
+
+/// Tables for a person, UTF-8, ending in a newline. Escape sequences only when `color` is set.
+XPU_EXPORT std::string report_text(const Report& report, const ReportOptions& options);
+/// One JSON document, schema "xpu.report/1".
+XPU_EXPORT std::string report_json(const Report& report);
+/// The kernel table, one line a row after a line of names, RFC 4180; unknown is an empty field.
+XPU_EXPORT std::string report_csv(const Report& report);
+
+}  // namespace xpu::profiler
