@@ -282,7 +282,8 @@ struct Subscriber {
 
 namespace internal {
 XPU_EXPORT extern std::atomic<const Subscriber*> g_subscriber;
-XPU_EXPORT extern constinit thread_local std::uint32_t t_scope_depth;
+// Initial-exec: one load, and no call that could allocate on a thread's first use, even where libxpu.so was loaded late.
+XPU_EXPORT extern constinit thread_local std::uint32_t t_scope_depth __attribute__((tls_model("initial-exec")));
 }  // namespace internal
 
 /// Null when nobody listens.

@@ -3,13 +3,15 @@
 #include <cstdint>
 #include <ctime>
 
+#include "xpu/base/export.hpp"
+
 namespace xpu {
 
 /// Which clock a host time was read from. The numbers are written to recordings.
 enum class ClockDomain : std::uint32_t { unknown = 0, monotonic = 1, monotonic_raw = 2, realtime = 3, device = 4 };
 
 /// "monotonic", "monotonic_raw", "realtime", "device" or "unknown".
-const char* to_string(ClockDomain domain) noexcept;
+XPU_EXPORT const char* to_string(ClockDomain domain) noexcept;
 
 /// Nanoseconds of a host clock; 0 for `unknown` and `device`. Any thread; about 30 ns.
 inline std::uint64_t now_ns(ClockDomain domain = ClockDomain::monotonic) noexcept {
