@@ -37,9 +37,10 @@ UNLAYERED_PUBLIC = {"annotate.h", "xpu.hpp"}  # directly in include/xpu/
 MAY_INCLUDE_UMBRELLA = {"cli", "python", "bridge/torch", "bridge/triton"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
-# What a public header may name with <>: any C++ header (they have no suffix) and the headers of C itself.
+# What a public header may name with <>: any C++ header (they have no suffix), the headers of C itself, and the dynamic linker's, which
+# annotate.h asks whether the library is there.
 STANDARD_CPP_HEADER = re.compile(r"^[a-z_0-9]+$")
-STANDARD_C_HEADERS = {"inttypes.h", "limits.h", "stdbool.h", "stddef.h", "stdint.h", "string.h"}
+STANDARD_C_HEADERS = {"dlfcn.h", "inttypes.h", "limits.h", "stdbool.h", "stddef.h", "stdint.h", "string.h"}
 SUFFIXES = {".h", ".hpp", ".c", ".cpp", ".inc"}
 
 

@@ -5,6 +5,7 @@
     tools/check_repository.py --self-test   proves with a small tree that each rule about files can fail
 """
 
+import collections
 import pathlib
 import re
 import shutil
@@ -16,6 +17,7 @@ CPP_SUFFIXES = {".h", ".hpp", ".c", ".cpp"}
 TEXT_SUFFIXES = CPP_SUFFIXES | {".py", ".sh", ".md", ".txt", ".cmake", ".json", ".in", ".map", ".inc", ".cl", ".mjs", ".yml", ""}
 LONG_FILE_LINES = 500
 README_MAX_LINES = 20
+BUDGET_MINUTES = 55
 
 # Written so that no pattern matches its own text.
 FORBIDDEN_TEXT = [
@@ -82,10 +84,12 @@ def check_text(repository):
 
 
 def check_readmes(repository):
-    """A folder of src/ that is a target says in a README of at most 20 lines what it is."""
+    """A folder of src/ that is a layer says in a README of at most 20 lines what it is."""
     problems = []
-    folders = {path.parent for path in repository.paths if path.parts[0] == "src" and path.name == "CMakeLists.txt"}
-    for folder in sorted(folders):
+    for path in repository.paths:
+        if path.parts[0] != "src" or path.name != "CMakeLists.txt" or "xpu_library(" not in repository.text(path):
+            continue
+        folder = path.parent
         if folder / "README.md" not in repository.paths:
             problems.append(f"{folder}: no README.md")
     for path in repository.paths:
@@ -97,7 +101,7 @@ def check_readmes(repository):
 
 
 def check_packages(repository):
-    """packages.txt is one package a line, and each has its row in docs/dependencies.md."""
+    """packages.txt has one package a line, and each has its row in docs/dependencies.md."""
     if pathlib.Path("packages.txt") not in repository.paths:
         return []
     problems = []
@@ -110,6 +114,20 @@ def check_packages(repository):
             problems.append(f"packages.txt:{number}: '{line}' is not the name of one Debian package")
         elif line not in documented:
             problems.append(f"packages.txt:{number}: {line} has no row in docs/dependencies.md")
+    return problems
+
+
+def check_budgets(repository):
+    """The table in CONTRIBUTING.md says what tools/run_tests.sh has, and the sum is within what we allow ourselves."""
+    script, table = pathlib.Path("tools/run_tests.sh"), pathlib.Path("CONTRIBUTING.md")
+    if script not in repository.paths or table not in repository.paths:
+        return []
+    stages = {name: int(seconds) for name, seconds in re.findall(r"\[(\w+)\]=(\d+)", repository.text(script))}
+    rows = {name: float(minutes) for name, minutes in re.findall(r"^\| `(\w+)` \|.*\| ([\d.]+) \|$", repository.text(table), re.MULTILINE)}
+    problems = [f"{table}: stage {name} has {seconds / 60:g} minutes in {script}" for name, seconds in stages.items() if rows.get(name) != seconds / 60]
+    problems += [f"{table}: {script} has no stage {name}" for name in rows if name not in stages]
+    if sum(stages.values()) > BUDGET_MINUTES * 60:
+        problems.append(f"{script}: the budgets sum up to {sum(stages.values()) / 60:g} minutes, at most {BUDGET_MINUTES} are allowed")
     return problems
 
 
@@ -137,7 +155,13 @@ def run_tool(repository, command, files):
 
 
 def check_format(repository):
-    return run_tool(repository, ["clang-format-19", "--dry-run", "--Werror"], repository.cpp_files())
+    complaints = run_tool(repository, ["clang-format-19", "--dry-run", "--Werror"], repository.cpp_files())
+    if complaints is None:
+        return None
+    lines_by_file = collections.Counter(line.split(":")[0] for line in complaints if "[-Wclang-format-violations]" in line)
+    if not lines_by_file:
+        return complaints
+    return [f"{path}: {count} places (make format)" for path, count in sorted(lines_by_file.items())]
 
 
 def check_shell(repository):
@@ -148,7 +172,7 @@ def check_spelling(repository):
     return run_tool(repository, ["codespell", f"--ignore-words-list={CODESPELL_IGNORE}"], repository.text_files())
 
 
-FILE_CHECKS = {"text": check_text, "readmes": check_readmes, "packages": check_packages, "python": check_python}
+FILE_CHECKS = {"text": check_text, "readmes": check_readmes, "packages": check_packages, "budgets": check_budgets, "python": check_python}
 TOOL_CHECKS = {"format": check_format, "shell": check_shell, "spelling": check_spelling}
 
 
@@ -178,22 +202,29 @@ def run_all(repository):
 def self_test():
     cases = {
         "text": [
-            ("a/b.cpp", "int x;  \n"),
-            ("a/b.cpp", "int x;"),
-            ("a/b.md", "see /ho" + "me/someone/file\n"),
-            ("a/b.cpp", "// TO" + "DO later\n"),
-            ("CMakeLists.txt", "add_compile_options(-march=" + "native)\n"),
+            {"a/b.cpp": "int x;  \n"},
+            {"a/b.cpp": "int x;"},
+            {"a/b.md": "see /ho" + "me/someone/file\n"},
+            {"a/b.cpp": "// TO" + "DO later\n"},
+            {"CMakeLists.txt": "add_compile_options(-march=" + "native)\n"},
         ],
-        "readmes": [("src/base/CMakeLists.txt", "\n"), ("src/base/README.md", "line\n" * (README_MAX_LINES + 1))],
-        "packages": [("packages.txt", "two names\n"), ("packages.txt", "undocumented\n")],
-        "python": [("a/b.py", "def broken(:\n")],
+        "readmes": [{"src/trace/CMakeLists.txt": "xpu_library(trace)\n"}, {"src/base/README.md": "line\n" * (README_MAX_LINES + 1)}],
+        "packages": [{"packages.txt": "two names\n"}, {"packages.txt": "undocumented\n"}],
+        "budgets": [
+            {"CONTRIBUTING.md": "| `dev` | builds | 8 |\n"},
+            {"CONTRIBUTING.md": "| `dev` | builds | 7 |\n| `asan` | builds | 1 |\n"},
+            {"CONTRIBUTING.md": "| `dev` | builds | 56 |\n", "tools/run_tests.sh": "budget_s=([dev]=3360)\n"},
+        ],
+        "python": [{"a/b.py": "def broken(:\n"}],
     }
     good = {
-        "src/base/CMakeLists.txt": "project(x)\n",
+        "src/base/CMakeLists.txt": "xpu_library(base)\n",
         "src/base/README.md": "base\n",
         "packages.txt": "# a comment\n\ncmake\n",
         "docs/dependencies.md": "| `cmake` | builds |\n",
         "tools/a.py": "print(1)\n",
+        "tools/run_tests.sh": "budget_s=([dev]=420)\n",
+        "CONTRIBUTING.md": "| `dev` | builds | 7 |\n",
     }
 
     def problems_of(name, files):
@@ -206,9 +237,9 @@ def self_test():
     for name in FILE_CHECKS:
         if problems_of(name, good):
             sys.exit(f"check_repository: self-test: {name} refuses good files: {problems_of(name, good)}")
-        for path, text in cases[name]:
-            if not problems_of(name, {path: text}):
-                sys.exit(f"check_repository: self-test: {name} accepts {path} with {text!r}")
+        for bad in cases[name]:
+            if not problems_of(name, {**good, **bad}):
+                sys.exit(f"check_repository: self-test: {name} accepts {bad}")
     print("check_repository: self-test ok")
 
 

@@ -53,6 +53,10 @@ build_with_pkg_config() {
   gcc -std=c11 -Wall -Wextra -Werror "$consumer/annotated.c" $flags "-Wl,-rpath,$prefix/$libdir" -o "$folder/annotated"
   check_consumer "$how" "$folder/consumer" "$prefix/$libdir"
   "$folder/annotated" || fail "$how: the C program failed"
+
+  gcc -std=c11 -Wall -Wextra -Werror "$consumer/annotated.c" "-I$prefix/include" -o "$folder/annotated_alone"
+  if readelf --dynamic "$folder/annotated_alone" | grep -q libxpu; then fail "$how: annotate.h made the program depend on libxpu"; fi
+  "$folder/annotated_alone" || fail "$how: the C program failed without the library"
 }
 
 # A program and a layer that were installed find libxpu.so.0 by their own place.
