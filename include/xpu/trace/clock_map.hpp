@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -26,32 +27,67 @@ struct MappedTime {
   std::uint64_t error_ns = 0;
 };
 
-/// Maps device ticks to host time from clock readings: pure arithmetic, no clock is read. Immutable once built, thread-safe.
+/// Maps device ticks to host time from clock readings: pure arithmetic on integers, no clock is read. Immutable once built, thread-safe.
 ///
-/// Between two readings the device's rate is the line through them; a reading's own uncertainty is half its bracket plus one tick; the bound grows by
-/// 100 ppm x the distance to the nearer reading, which covers drift that changes between readings. One reading: nominal rate. None: not usable.
-/// Readings that contradict the others (a bracket that no line within 100 ppm x distance of its neighbours crosses) split the map: a step of the clock.
+/// What is believed, and what the bound therefore rests on: a reading is right within half its bracket, one tick and its `error_ps`; the
+/// device's rate differs from the nominal one by at most 600 ppm where nothing better is known, and changes by at most 100 ppm within
+/// the span that is bridged. Between two readings the time lies on the line through them and the bound is theirs, weighted by
+/// distance, plus 100 ppm x the distance to the nearer one. Outside, the line goes on at the rate of the nearest pair that determines
+/// it, or at the nominal rate when none does better. A reading that others, further away, determine better than it does itself is
+/// passed over, so that a wide bracket never widens the result.
+///
+/// Readings that no such clock can have made split the map: a step. Between the two sides of a step the bound covers both. A single
+/// reading that contradicts both of its neighbours, which agree with each other, is dropped.
 class XPU_EXPORT ClockMap {
  public:
   ClockMap() = default;
-  /// Readings in any order.
+  /// Readings in any order. Impossible ones (end before start) are ignored. With a unit of 0, or readings that contradict each other more
+  /// than 64 times, the map is not usable.
   ClockMap(std::vector<ClockPoint> points, TickUnit unit);
 
-  bool usable() const noexcept { return !points_.empty(); }
-  std::size_t readings() const noexcept { return points_.size(); }
+  bool usable() const noexcept { return !segments_.empty(); }
+  /// Readings that took part.
+  std::size_t readings() const noexcept { return readings_; }
+  /// Times that the clock was seen to jump.
+  std::size_t steps() const noexcept { return segments_.empty() ? 0 : segments_.size() - 1; }
 
-  /// `near_host_ns` (any host time within half a wrap of the true one, e.g. the submitting call's) resolves wrap when valid_bits < 64.
-  MappedTime to_host(std::uint64_t ticks, std::uint64_t near_host_ns = 0) const;
-  /// ticks -> nanoseconds of the device clock, for durations: exact to the rounding.
+  /// `near_host_ns` (any host time within half a wrap of the true one, e.g. the submitting call's; 0 = unknown, then one near the readings
+  /// is assumed) resolves the wrap of the counter. Where a clock was set back, so that it showed the same ticks more than once,
+  /// the first time that is not before `near_host_ns` is meant. Not usable: {0, the largest number}.
+  MappedTime to_host(std::uint64_t ticks, std::uint64_t near_host_ns = 0) const noexcept;
+  /// ticks -> nanoseconds of the device clock, for durations: exact to the rounding (down). Saturates.
   std::uint64_t ticks_to_ns(std::uint64_t ticks) const noexcept;
 
   /// Narrowest bracket (host_after - host_before) and largest gap between neighbouring readings, ns; 0 when there are none.
-  std::uint64_t narrowest_bracket_ns() const noexcept;
-  std::uint64_t largest_gap_ns() const noexcept;
+  std::uint64_t narrowest_bracket_ns() const noexcept { return narrowest_bracket_ns_; }
+  std::uint64_t largest_gap_ns() const noexcept { return largest_gap_ns_; }
 
  private:
-  std::vector<ClockPoint> points_;  // sorted by host time, device ticks unwrapped
+  friend class ClockMapBuilder;
+
+  // A point of the polyline: at `offset` ticks after the first reading the host showed `host_ns`, give or take `error_ns`.
+  struct Anchor {
+    std::int64_t offset = 0, host_ns = 0, error_ns = 0;
+  };
+  // How a segment goes on beyond its end: host_ns / offset, and by how much the bound grows.
+  struct Rate {
+    std::int64_t host_ns = 0, offset = 1, growth_ppb = 0;
+  };
+  // A stretch without a step: anchors_[first] to anchors_[last].
+  struct Segment {
+    std::size_t first = 0, last = 0;
+    Rate before, after;
+  };
+  std::int64_t unwrap(std::uint64_t ticks, std::uint64_t near_host_ns) const noexcept;
+  MappedTime at(const Segment& segment, std::int64_t offset) const noexcept;
+  MappedTime across_steps(std::int64_t offset, std::int64_t near_host_ns) const noexcept;
+
+  std::vector<Anchor> anchors_;
+  std::vector<Segment> segments_;
   TickUnit unit_;
+  std::uint64_t first_ticks_ = 0;  // offset 0
+  std::size_t readings_ = 0;
+  std::uint64_t narrowest_bracket_ns_ = 0, largest_gap_ns_ = 0;
 };
 
 }  // namespace xpu::trace
