@@ -1,0 +1,154 @@
+#include "xpu/api/opencl.hpp"
+
+namespace xpu::api::opencl {
+namespace {
+
+struct ErrorName {
+  std::int32_t code;
+  std::string_view name;
+};
+// Falling. -9999 and the like, which some drivers return, have no agreed name.
+constexpr ErrorName kErrorNames[] = {
+    {0, "CL_SUCCESS"},
+    {-1, "CL_DEVICE_NOT_FOUND"},
+    {-2, "CL_DEVICE_NOT_AVAILABLE"},
+    {-3, "CL_COMPILER_NOT_AVAILABLE"},
+    {-4, "CL_MEM_OBJECT_ALLOCATION_FAILURE"},
+    {-5, "CL_OUT_OF_RESOURCES"},
+    {-6, "CL_OUT_OF_HOST_MEMORY"},
+    {-7, "CL_PROFILING_INFO_NOT_AVAILABLE"},
+    {-8, "CL_MEM_COPY_OVERLAP"},
+    {-9, "CL_IMAGE_FORMAT_MISMATCH"},
+    {-10, "CL_IMAGE_FORMAT_NOT_SUPPORTED"},
+    {-11, "CL_BUILD_PROGRAM_FAILURE"},
+    {-12, "CL_MAP_FAILURE"},
+    {-13, "CL_MISALIGNED_SUB_BUFFER_OFFSET"},
+    {-14, "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST"},
+    {-15, "CL_COMPILE_PROGRAM_FAILURE"},
+    {-16, "CL_LINKER_NOT_AVAILABLE"},
+    {-17, "CL_LINK_PROGRAM_FAILURE"},
+    {-18, "CL_DEVICE_PARTITION_FAILED"},
+    {-19, "CL_KERNEL_ARG_INFO_NOT_AVAILABLE"},
+    {-30, "CL_INVALID_VALUE"},
+    {-31, "CL_INVALID_DEVICE_TYPE"},
+    {-32, "CL_INVALID_PLATFORM"},
+    {-33, "CL_INVALID_DEVICE"},
+    {-34, "CL_INVALID_CONTEXT"},
+    {-35, "CL_INVALID_QUEUE_PROPERTIES"},
+    {-36, "CL_INVALID_COMMAND_QUEUE"},
+    {-37, "CL_INVALID_HOST_PTR"},
+    {-38, "CL_INVALID_MEM_OBJECT"},
+    {-39, "CL_INVALID_IMAGE_FORMAT_DESCRIPTOR"},
+    {-40, "CL_INVALID_IMAGE_SIZE"},
+    {-41, "CL_INVALID_SAMPLER"},
+    {-42, "CL_INVALID_BINARY"},
+    {-43, "CL_INVALID_BUILD_OPTIONS"},
+    {-44, "CL_INVALID_PROGRAM"},
+    {-45, "CL_INVALID_PROGRAM_EXECUTABLE"},
+    {-46, "CL_INVALID_KERNEL_NAME"},
+    {-47, "CL_INVALID_KERNEL_DEFINITION"},
+    {-48, "CL_INVALID_KERNEL"},
+    {-49, "CL_INVALID_ARG_INDEX"},
+    {-50, "CL_INVALID_ARG_VALUE"},
+    {-51, "CL_INVALID_ARG_SIZE"},
+    {-52, "CL_INVALID_KERNEL_ARGS"},
+    {-53, "CL_INVALID_WORK_DIMENSION"},
+    {-54, "CL_INVALID_WORK_GROUP_SIZE"},
+    {-55, "CL_INVALID_WORK_ITEM_SIZE"},
+    {-56, "CL_INVALID_GLOBAL_OFFSET"},
+    {-57, "CL_INVALID_EVENT_WAIT_LIST"},
+    {-58, "CL_INVALID_EVENT"},
+    {-59, "CL_INVALID_OPERATION"},
+    {-60, "CL_INVALID_GL_OBJECT"},
+    {-61, "CL_INVALID_BUFFER_SIZE"},
+    {-62, "CL_INVALID_MIP_LEVEL"},
+    {-63, "CL_INVALID_GLOBAL_WORK_SIZE"},
+    {-64, "CL_INVALID_PROPERTY"},
+    {-65, "CL_INVALID_IMAGE_DESCRIPTOR"},
+    {-66, "CL_INVALID_COMPILER_OPTIONS"},
+    {-67, "CL_INVALID_LINKER_OPTIONS"},
+    {-68, "CL_INVALID_DEVICE_PARTITION_COUNT"},
+    {-69, "CL_INVALID_PIPE_SIZE"},
+    {-70, "CL_INVALID_DEVICE_QUEUE"},
+    {-71, "CL_INVALID_SPEC_ID"},
+    {-72, "CL_MAX_SIZE_RESTRICTION_EXCEEDED"},
+    {-1000, "CL_INVALID_GL_SHAREGROUP_REFERENCE_KHR"},
+    {-1001, "CL_PLATFORM_NOT_FOUND_KHR"},
+    {-1057, "CL_DEVICE_PARTITION_FAILED_EXT"},
+    {-1058, "CL_INVALID_PARTITION_COUNT_EXT"},
+    {-1059, "CL_INVALID_PARTITION_NAME_EXT"},
+    {-1092, "CL_EGL_RESOURCE_NOT_ACQUIRED_KHR"},
+    {-1093, "CL_INVALID_EGL_OBJECT_KHR"},
+    {-1108, "CL_COMMAND_TERMINATED_ITSELF_WITH_FAILURE_ARM"},
+    {-1121, "CL_CONTEXT_TERMINATED_KHR"},
+    {-1138, "CL_INVALID_COMMAND_BUFFER_KHR"},
+    {-1139, "CL_INVALID_SYNC_POINT_WAIT_LIST_KHR"},
+    {-1140, "CL_INCOMPATIBLE_COMMAND_QUEUE_KHR"},
+    {-1141, "CL_INVALID_MUTABLE_COMMAND_KHR"},
+    {-1142, "CL_INVALID_SEMAPHORE_KHR"},
+};
+
+struct CommandName {
+  std::uint32_t type;
+  std::string_view name;
+};
+constexpr CommandName kCommandNames[] = {
+    {0x11f0, "CL_COMMAND_NDRANGE_KERNEL"},
+    {0x11f1, "CL_COMMAND_TASK"},
+    {0x11f2, "CL_COMMAND_NATIVE_KERNEL"},
+    {0x11f3, "CL_COMMAND_READ_BUFFER"},
+    {0x11f4, "CL_COMMAND_WRITE_BUFFER"},
+    {0x11f5, "CL_COMMAND_COPY_BUFFER"},
+    {0x11f6, "CL_COMMAND_READ_IMAGE"},
+    {0x11f7, "CL_COMMAND_WRITE_IMAGE"},
+    {0x11f8, "CL_COMMAND_COPY_IMAGE"},
+    {0x11f9, "CL_COMMAND_COPY_IMAGE_TO_BUFFER"},
+    {0x11fa, "CL_COMMAND_COPY_BUFFER_TO_IMAGE"},
+    {0x11fb, "CL_COMMAND_MAP_BUFFER"},
+    {0x11fc, "CL_COMMAND_MAP_IMAGE"},
+    {0x11fd, "CL_COMMAND_UNMAP_MEM_OBJECT"},
+    {0x11fe, "CL_COMMAND_MARKER"},
+    {0x11ff, "CL_COMMAND_ACQUIRE_GL_OBJECTS"},
+    {0x1200, "CL_COMMAND_RELEASE_GL_OBJECTS"},
+    {0x1201, "CL_COMMAND_READ_BUFFER_RECT"},
+    {0x1202, "CL_COMMAND_WRITE_BUFFER_RECT"},
+    {0x1203, "CL_COMMAND_COPY_BUFFER_RECT"},
+    {0x1204, "CL_COMMAND_USER"},
+    {0x1205, "CL_COMMAND_BARRIER"},
+    {0x1206, "CL_COMMAND_MIGRATE_MEM_OBJECTS"},
+    {0x1207, "CL_COMMAND_FILL_BUFFER"},
+    {0x1208, "CL_COMMAND_FILL_IMAGE"},
+    {0x1209, "CL_COMMAND_SVM_FREE"},
+    {0x120a, "CL_COMMAND_SVM_MEMCPY"},
+    {0x120b, "CL_COMMAND_SVM_MEMFILL"},
+    {0x120c, "CL_COMMAND_SVM_MAP"},
+    {0x120d, "CL_COMMAND_SVM_UNMAP"},
+    {0x120e, "CL_COMMAND_SVM_MIGRATE_MEM"},
+    {0x12a8, "CL_COMMAND_COMMAND_BUFFER_KHR"},
+    {0x200d, "CL_COMMAND_GL_FENCE_SYNC_OBJECT_KHR"},
+    {0x202d, "CL_COMMAND_ACQUIRE_EGL_OBJECTS_KHR"},
+    {0x202e, "CL_COMMAND_RELEASE_EGL_OBJECTS_KHR"},
+    {0x202f, "CL_COMMAND_EGL_FENCE_SYNC_OBJECT_KHR"},
+    {0x4204, "CL_COMMAND_MEMFILL_INTEL"},
+    {0x4205, "CL_COMMAND_MEMCPY_INTEL"},
+    {0x4206, "CL_COMMAND_MIGRATEMEM_INTEL"},
+    {0x4207, "CL_COMMAND_MEMADVISE_INTEL"},
+};
+
+}  // namespace
+
+std::string_view error_name(std::int32_t code) noexcept {
+  for (const ErrorName& entry : kErrorNames) {
+    if (entry.code == code) return entry.name;
+  }
+  return {};
+}
+
+std::string_view command_name(std::uint32_t command_type) noexcept {
+  for (const CommandName& entry : kCommandNames) {
+    if (entry.type == command_type) return entry.name;
+  }
+  return {};
+}
+
+}  // namespace xpu::api::opencl
