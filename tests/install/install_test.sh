@@ -5,7 +5,7 @@
 #   install_test.sh BUILD_FOLDER WORK_FOLDER LIBDIR      LIBDIR: where libraries go below the prefix, e.g. lib/x86_64-linux-gnu
 set -euo pipefail
 
-build=$1 work=$2 libdir=$3
+build=$(realpath "$1") work=$(realpath -m "$2") libdir=$3
 source_folder=$(cd "$(dirname "$0")" && pwd)
 consumer=$source_folder/consumer
 rm -rf "$work/build-tree" "$work/destdir" "$work/installed" "$work/before-move" "$work/moved" "$work/pkg-config"
