@@ -3,10 +3,12 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "trace/recording/columns.hpp"
@@ -131,6 +133,7 @@ class CompactWriter {
   int fd_ = -1;
   std::uint64_t end_ = 0;
   std::vector<CompactProcess> processes_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> index_;  // pid and start -> processes_
   std::vector<CompactSection> sections_;
   std::vector<std::byte> buffer_;
 };
