@@ -5,7 +5,7 @@
 #   xpu_shared_library(LAYERS base api trace profiler)                  libxpu.so: the layers' objects, once per process
 #   xpu_interceptor_module(interceptors/opencl OUTPUT_NAME xpu_layer_opencl VERSION_SCRIPT file)
 #   xpu_program(cli OUTPUT_NAME xpu SOURCES main.cpp)                   links libxpu.so, as a user's program does
-#   xpu_fuzz_target(reader_fuzz reader_fuzz.cpp DEPS trace [SEED_PROGRAM target])
+#   xpu_fuzz_target(reader_fuzz reader_fuzz.cpp DEPS trace [SEED_PROGRAM target] [COVERS sources... MIN_LINE_PERCENT 90])
 #
 # DEPS takes our layers by their short names (base, interceptors/opencl) and everything else as CMake targets (fmt::fmt-header-only).
 # `xpu` among the DEPS is the shared library: for what sits on top of it (cli) instead of inside it.
@@ -196,35 +196,55 @@ function(xpu_program layer)
   set_property(GLOBAL APPEND PROPERTY XPU_PROGRAMS ${arg_OUTPUT_NAME}_program)
 endfunction()
 
-# Builds bin/<name> and registers it as a test with the label fuzz, which tools/run_fuzz_target.sh runs for XPU_FUZZ_SECONDS from the corpus:
-# tests/fuzz/corpus/<name> and, where SEED_PROGRAM names a target, what `<program> FOLDER` writes. A no-op unless XPU_BUILD_FUZZ is on.
+# A fuzz target and its inputs: tests/fuzz/corpus/<name> and, where SEED_PROGRAM names a target, what `<program> FOLDER` writes.
+#
+# With XPU_BUILD_FUZZ: bin/<name>, and a test with the label fuzz in which tools/run_fuzz_target.sh fuzzes for XPU_FUZZ_SECONDS and then
+# measures what share of the lines of COVERS (sources, relative to the project) the inputs reach: below MIN_LINE_PERCENT the test fails.
+# Otherwise: bin/<name>_replay, a test that hands each input to the target once, under whatever sanitizer the build has.
 function(xpu_fuzz_target name)
-  if(NOT XPU_BUILD_FUZZ)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "SEED_PROGRAM;MIN_LINE_PERCENT" "DEPS;COVERS")
+  if(XPU_BUILD_FUZZ)
+    set(program ${name})
+    set(label fuzz)
+    add_executable(${program} ${arg_UNPARSED_ARGUMENTS})
+    target_link_options(${program} PRIVATE -fsanitize=fuzzer)
+  elseif(XPU_BUILD_TESTS)
+    set(program ${name}_replay)
+    set(label "")
+    add_executable(${program} ${arg_UNPARSED_ARGUMENTS} "${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cpp")
+  else()
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "SEED_PROGRAM" "DEPS")
   xpu_resolve_dependencies(dependencies ${arg_DEPS})
-  add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
-  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include")
-  target_link_libraries(${name} PRIVATE ${dependencies} Threads::Threads)
-  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-  xpu_set_warnings(${name})
+  target_include_directories(${program} PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include")
+  target_link_libraries(${program} PRIVATE ${dependencies} Threads::Threads)
+  xpu_set_warnings(${program})
   if(NOT TARGET fuzz_targets)
     add_custom_target(fuzz_targets)
   endif()
-  add_dependencies(fuzz_targets ${name})
+  add_dependencies(fuzz_targets ${program})
 
   set(work "${PROJECT_BINARY_DIR}/fuzz/${name}")
-  add_test(NAME ${name}
-    COMMAND bash "${PROJECT_SOURCE_DIR}/tools/run_fuzz_target.sh" $<TARGET_FILE:${name}> "${work}" "${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name}"
-      "${work}/seeds")
-  # The script has the limit that follows XPU_FUZZ_SECONDS.
-  set_tests_properties(${name} PROPERTIES LABELS fuzz TIMEOUT 7200)
+  set(inputs "${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name}" "${work}/seeds")
+  if(XPU_BUILD_FUZZ)
+    set(coverage "")
+    if(arg_COVERS)
+      list(TRANSFORM arg_COVERS PREPEND "${PROJECT_SOURCE_DIR}/")
+      set(coverage --covers ${arg_MIN_LINE_PERCENT} ${arg_COVERS})
+    endif()
+    add_test(NAME ${program}
+      COMMAND bash "${PROJECT_SOURCE_DIR}/tools/run_fuzz_target.sh" $<TARGET_FILE:${program}> "${work}" ${inputs} ${coverage})
+    # The script has the limit that follows XPU_FUZZ_SECONDS.
+    set_tests_properties(${program} PROPERTIES LABELS fuzz TIMEOUT 7200)
+  else()
+    add_test(NAME ${program} COMMAND ${program} ${inputs})
+    set_tests_properties(${program} PROPERTIES TIMEOUT 120)
+  endif()
   if(arg_SEED_PROGRAM)
     add_dependencies(fuzz_targets ${arg_SEED_PROGRAM})
     file(MAKE_DIRECTORY "${work}/seeds")
     add_test(NAME ${name}_seeds COMMAND ${arg_SEED_PROGRAM} "${work}/seeds")
-    set_tests_properties(${name}_seeds PROPERTIES LABELS fuzz TIMEOUT 120 FIXTURES_SETUP ${name}_seeds)
-    set_tests_properties(${name} PROPERTIES FIXTURES_REQUIRED ${name}_seeds)
+    set_tests_properties(${name}_seeds PROPERTIES LABELS "${label}" TIMEOUT 120 FIXTURES_SETUP ${name}_seeds)
+    set_tests_properties(${program} PROPERTIES FIXTURES_REQUIRED ${name}_seeds)
   endif()
 endfunction()
