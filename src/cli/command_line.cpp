@@ -1,0 +1,230 @@
+#include "cli/command_line.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "cli/console.hpp"
+#include "cli/text.hpp"
+
+namespace xpu::cli {
+namespace {
+
+/// The library's layout with a usage line of our own.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  explicit HelpFormatter(std::string usage) : usage_(std::move(usage)) { column_width(28); }
+  std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override { return "\nUsage: " + usage_ + "\n"; }
+
+ private:
+  std::string usage_;
+};
+
+std::unique_ptr<CLI::App> make_app(const char* name, const char* description, const char* usage, const char* examples) {
+  auto app = std::make_unique<CLI::App>(description, std::string("xpu ") + name);
+  app->formatter(std::make_shared<HelpFormatter>(usage));
+  app->footer(examples);
+  app->get_help_ptr()->description("Print this and exit.");
+  return app;
+}
+
+std::string sentence_of(const CLI::ParseError& error) {
+  std::string text = error.what();
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+/// Nothing when the command line is right; else the exit code.
+std::optional<int> parse_with(CLI::App& app, std::span<const std::string> arguments, int usage_code) {
+  try {
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::CallForHelp&) {
+    return print(app.help()) ? kOk : kFailed;
+  } catch (const CLI::ExtrasError&) {
+    say("{}: '{}' was not expected; see {} --help", app.get_name(), app.remaining().empty() ? "" : app.remaining().front(), app.get_name());
+    return usage_code;
+  } catch (const CLI::ParseError& error) {
+    say("{}: {}; see {} --help", app.get_name(), sentence_of(error), app.get_name());
+    return usage_code;
+  }
+  return std::nullopt;
+}
+
+int wrong_value(const CLI::App& app, const char* option, const Error& error, int usage_code) {
+  say("{}: {}: {}", app.get_name(), option, error.message);
+  return usage_code;
+}
+
+constexpr const char* kNameHelp =
+    "A recording: NAME, NAME.xpu, or the folder NAME.xpu.live of an unfinished one. Default: the newest one here.";
+
+}  // namespace
+
+SplitArguments split_program(std::span<const std::string> arguments, const CLI::App& record) {
+  std::size_t at = 0;
+  while (at < arguments.size()) {
+    const std::string& word = arguments[at];
+    if (word == "--") break;
+    if (word.size() < 2 || word[0] != '-') break;
+    const bool is_long = word[1] == '-';
+    const CLI::Option* option = record.get_option_no_throw(is_long ? word.substr(0, word.find('=')) : word.substr(0, 2));
+    const bool takes_value = option != nullptr && option->get_items_expected_max() > 0;
+    const bool has_value = is_long ? word.find('=') != std::string::npos : word.size() > 2;
+    at += takes_value && !has_value ? 2 : 1;
+  }
+  at = std::min(at, arguments.size());
+  SplitArguments split;
+  split.ours.assign(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(at));
+  if (at < arguments.size() && arguments[at] == "--") ++at;
+  split.program.assign(arguments.begin() + static_cast<std::ptrdiff_t>(at), arguments.end());
+  return split;
+}
+
+Parsed<RecordRequest> parse_record(std::span<const std::string> arguments) {
+  const auto app = make_app(
+      "record", "Runs a program and records what it does with OpenCL: every kernel, copy and call, with the device's own times.",
+      "xpu record [OPTIONS] [--] PROGRAM [ARGUMENTS...]",
+      R"(The program's exit code and signals are kept; 125: xpu itself failed, 126: PROGRAM cannot be executed, 127: it was not found.
+Ctrl-C goes to the program alone, and the recording is finished; a signal sent to xpu is passed on to the program.
+A program that ends early, or is killed, leaves a readable recording.
+
+Examples:
+  xpu record -- ./program --its-own --options
+  xpu record -o before -f -- ./program           (writes before.xpu, replaces an older one)
+  xpu record --delay 2 --duration 500ms -- ./server
+  xpu record --kernels '^gemm' --device-only -- python3 train.py
+  xpu record --start-paused -- ./server          (kill -USR2 PID-OF-XPU starts and stops recording))");
+  RecordRequest request;
+  std::string output;
+  std::string delay;
+  std::string duration;
+  std::string max_live;
+  bool device_only = false;
+  bool api = false;
+  auto* output_option = app->add_option("-o,--output", output, "Recording to write, .xpu is added. Default: PROGRAM-YYYYMMDD-HHMMSS here.")
+                            ->type_name("NAME");
+  app->add_flag("-f,--force", request.overwrite, "Replace a recording of that name.");
+  auto* device_only_option = app->add_flag("--device-only", device_only, "Only what ran on devices: no times of calls. The cheapest.");
+  app->add_flag("--api", api, "Every OpenCL call, also those that submit nothing.")->excludes(device_only_option);
+  auto* delay_option = app->add_option("--delay", delay, "Record nothing for the first S seconds (0.5, 200ms).")->type_name("S");
+  app->add_option("--duration", duration, "Stop recording after S seconds; the program goes on.")->type_name("S");
+  app->add_option("--kernels", request.kernels, "Record only kernels whose name has a match for this POSIX extended expression.")
+      ->type_name("REGEX");
+  app->add_flag("--start-paused", request.schedule.start_paused,
+                "Begin paused. Each SIGUSR2 to xpu resumes or pauses, and does not reach the program.")
+      ->excludes(delay_option);
+  app->add_option("--max-live", max_live, "Most disk space and memory while recording (512M, 2G). Default: 1G.")->type_name("SIZE");
+
+  SplitArguments split = split_program(arguments, *app);
+  if (const auto code = parse_with(*app, split.ours, kRecordFailed)) return {std::nullopt, *code};
+  if (output_option->count() > 0) request.output = output;
+  if (device_only) request.mode = trace::RecordMode::device_only;
+  if (api) request.mode = trace::RecordMode::api;
+  if (!delay.empty()) {
+    const auto ns = parse_duration(delay);
+    if (!ns) return {std::nullopt, wrong_value(*app, "--delay", ns.error(), kRecordFailed)};
+    request.schedule.delay_ns = *ns;
+  }
+  if (!duration.empty()) {
+    const auto ns = parse_duration(duration);
+    if (!ns) return {std::nullopt, wrong_value(*app, "--duration", ns.error(), kRecordFailed)};
+    request.schedule.duration_ns = *ns;
+  }
+  if (!max_live.empty()) {
+    const auto bytes = parse_bytes(max_live);
+    if (!bytes) return {std::nullopt, wrong_value(*app, "--max-live", bytes.error(), kRecordFailed)};
+    request.max_live_bytes = *bytes;
+  }
+  if (split.program.empty() || split.program.front().empty()) {
+    say("xpu record needs a program to run, for example: xpu record -- ./program");
+    return {std::nullopt, kRecordFailed};
+  }
+  request.program = std::move(split.program);
+  return {std::move(request), kOk};
+}
+
+Parsed<ReportRequest> parse_report(std::span<const std::string> arguments) {
+  using By = profiler::ReportOptions::By;
+  static const std::map<std::string, By> kBy{
+      {"process", By::process}, {"queue", By::queue}, {"kernel", By::kernel}, {"thread", By::thread}};
+  const auto app = make_app("report", "Prints a recording in figures: kernels, copies, calls, memory, losses, and how exact the times are.",
+                            "xpu report [OPTIONS] [NAME]",
+                            R"(Examples:
+  xpu report                          (the newest recording in this folder)
+  xpu report a.xpu --top 5 --sort max
+  xpu report a --kernels gemm --by queue --wide
+  xpu report a --json | python3 -m json.tool)");
+  ReportRequest request;
+  std::string by;
+  bool json = false;
+  bool csv = false;
+  app->add_option("name", request.name, kNameHelp)->type_name("");
+  app->add_option("--top", request.options.top, "Rows of each table, 0 for all. Default: 20.")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
+  app->add_option("--sort", request.options.sort, "Order of kernels: total, calls, avg, min, median, p99, max or name. Default: total.")
+      ->check(CLI::IsMember({"total", "calls", "avg", "min", "median", "p99", "max", "name"}))
+      ->type_name("COLUMN");
+  app->add_option("--kernels", request.options.kernels_regex, "Only kernels whose name has a match for this POSIX extended expression.")
+      ->type_name("REGEX");
+  app->add_option("--by", by, "A row of kernels for each process, queue, kernel (over all devices) or thread.")
+      ->check(CLI::IsMember({"process", "queue", "kernel", "thread"}))
+      ->type_name("WHAT");
+  auto* json_option = app->add_flag("--json", json, "Everything as one JSON document, schema xpu.report/1.");
+  app->add_flag("--csv", csv, "The table of kernels as comma-separated values.")->excludes(json_option);
+  app->add_flag("--wide", request.options.wide, "Never shorten names.");
+
+  if (const auto code = parse_with(*app, arguments, kUsage)) return {std::nullopt, *code};
+  if (!by.empty()) request.options.by = kBy.at(by);
+  if (json) request.format = Format::json;
+  if (csv) request.format = Format::csv;
+  return {std::move(request), kOk};
+}
+
+Parsed<ExportRequest> parse_export(std::span<const std::string> arguments) {
+  const auto app = make_app("export", "Writes a recording as a file that other tools read.", "xpu export [OPTIONS] [NAME]",
+                            R"(Formats:
+  chrome   Chrome trace JSON as Kineto writes it, for Perfetto (https://ui.perfetto.dev), chrome://tracing, TensorBoard and HTA
+
+Examples:
+  xpu export                           (the newest recording here, as NAME.json.gz beside it)
+  xpu export a.xpu --format chrome -o a.json)");
+  ExportRequest request;
+  std::string output;
+  std::string format = "chrome";
+  app->add_option("name", request.name, kNameHelp)->type_name("");
+  app->add_option("--format", format, "Format of the file: chrome. Default: chrome.")
+      ->check(CLI::IsMember({"chrome"}))
+      ->type_name("FORMAT");
+  auto* output_option =
+      app->add_option("-o,--output", output, "File to write, compressed when it ends in .gz. Default: NAME.json.gz.")->type_name("FILE");
+  app->add_flag("-f,--force", request.overwrite, "Replace the file when it exists.");
+  app->add_flag("--device-only", request.device_only, "Only what ran on devices: no calls and no arrows.");
+
+  if (const auto code = parse_with(*app, arguments, kUsage)) return {std::nullopt, *code};
+  if (output_option->count() > 0) request.output = output;
+  return {std::move(request), kOk};
+}
+
+Parsed<CheckRequest> parse_check(std::span<const std::string> arguments) {
+  const auto app = make_app("check", "Says whether a recording is complete: the books of each queue, losses, clocks, damage.",
+                            "xpu check [OPTIONS] [NAME]",
+                            R"(Exit code: 0 when every command is explained and the file is whole, 1 when not, 2 for a wrong command line.
+Counted losses and commands that had not finished when the program ended are shown and are no failure.
+
+Examples:
+  xpu check
+  xpu check a.xpu --json)");
+  CheckRequest request;
+  bool json = false;
+  app->add_option("name", request.name, kNameHelp)->type_name("");
+  app->add_flag("--json", json, "One JSON document, schema xpu.check/1.");
+
+  if (const auto code = parse_with(*app, arguments, kUsage)) return {std::nullopt, *code};
+  if (json) request.format = Format::json;
+  return {std::move(request), kOk};
+}
+
+}  // namespace xpu::cli

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/pause_schedule.hpp"
+#include "xpu/profiler/report.hpp"
+#include "xpu/trace/recording/layout.hpp"
+
+/// What each command does, apart from how it is typed (command_line.hpp). Each returns the exit code and says itself what went wrong.
+namespace xpu::cli {
+
+struct RecordRequest {
+  std::optional<std::string> output;  ///< As given with -o.
+  bool overwrite = false;
+  trace::RecordMode mode = trace::RecordMode::standard;
+  std::string kernels;
+  PauseSchedule::Options schedule;
+  std::optional<std::uint64_t> max_live_bytes;
+  std::vector<std::string> program;  ///< Not empty.
+};
+int record(const RecordRequest& request);
+
+enum class Format : std::uint8_t { text, json, csv };
+
+struct ReportRequest {
+  std::string name;  ///< Empty: the newest recording.
+  profiler::ReportOptions options;
+  Format format = Format::text;
+};
+int report(const ReportRequest& request);
+
+struct ExportRequest {
+  std::string name;
+  std::optional<std::string> output;
+  bool overwrite = false;
+  bool device_only = false;
+};
+int export_recording(const ExportRequest& request);
+
+struct CheckRequest {
+  std::string name;
+  Format format = Format::text;
+};
+int check(const CheckRequest& request);
+
+}  // namespace xpu::cli

@@ -1,0 +1,251 @@
+#include "cli/process_watch.hpp"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "cli/environment.hpp"
+#include "xpu/base/clock.hpp"
+
+namespace xpu::cli {
+namespace {
+
+constexpr std::uint64_t kMillisecond = 1'000'000;
+constexpr std::size_t kMostProcesses = 64;
+constexpr std::size_t kMostImages = 256;
+
+/// Nothing when it cannot be opened. Files of /proc have no size, so they are read to the end.
+std::optional<std::string> read_file(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return std::nullopt;
+  std::string text;
+  char block[16'384];
+  ssize_t got = 0;
+  while ((got = read(descriptor, block, sizeof block)) > 0) text.append(block, static_cast<std::size_t>(got));
+  close(descriptor);
+  if (got < 0) return std::nullopt;
+  return text;
+}
+
+std::string executable_of(pid_t pid) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), error);
+  return error ? std::string() : path.string();
+}
+
+std::string_view base_name(std::string_view path) {
+  const auto slash = path.find_last_of('/');
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+/// The distinct files of a memory map, in its order.
+std::vector<std::string> mapped_files(std::string_view maps) {
+  std::vector<std::string> files;
+  while (!maps.empty()) {
+    const auto end = std::min(maps.find('\n'), maps.size());
+    const std::string_view line = maps.substr(0, end);
+    maps.remove_prefix(std::min(end + 1, maps.size()));
+    const auto slash = line.find('/');
+    if (slash == std::string_view::npos) continue;
+    const std::string_view path = line.substr(slash);
+    if (std::find(files.rbegin(), files.rend(), path) == files.rend()) files.emplace_back(path);
+  }
+  return files;
+}
+
+/// The end of the stack's mapping, as text.
+std::string stack_end(std::string_view maps) {
+  const auto name = maps.find("[stack]");
+  if (name == std::string_view::npos) return {};
+  const auto line = maps.rfind('\n', name);
+  std::string_view range = maps.substr(line == std::string_view::npos ? 0 : line + 1);
+  range = range.substr(0, range.find(' '));
+  return std::string(range.substr(std::min(range.find('-'), range.size())));
+}
+
+/// The dynamic linker is there and nothing that it has to map.
+bool is_still_linking(const std::vector<std::string>& files) {
+  bool linker = false;
+  for (const std::string& file : files) {
+    const std::string_view name = base_name(file);
+    if (name.starts_with("ld-") && !name.starts_with("ld-musl")) {
+      linker = true;
+    } else if (name != "ld.so.cache" && name.find(".so") != std::string_view::npos) {
+      return false;
+    }
+  }
+  return linker;
+}
+
+bool is_secure(pid_t pid) {
+  const auto auxv = read_file(fmt::format("/proc/{}/auxv", pid));
+  if (!auxv) return false;
+  for (std::size_t at = 0; at + sizeof(Elf64_auxv_t) <= auxv->size(); at += sizeof(Elf64_auxv_t)) {
+    Elf64_auxv_t entry{};
+    std::memcpy(&entry, auxv->data() + at, sizeof entry);
+    if (entry.a_type == AT_SECURE) return entry.a_un.a_val != 0;
+  }
+  return false;
+}
+
+/// Whether it runs with an identity that is not wholly ours: then its memory is closed to us because of its privileges.
+bool has_other_identity(pid_t pid) {
+  const auto status = read_file(fmt::format("/proc/{}/status", pid));
+  if (!status) return false;
+  const auto differs = [&](std::string_view key, unsigned ours) {
+    auto at = status->find(key);
+    if (at == std::string::npos) return false;
+    std::string_view line = std::string_view(*status).substr(at + key.size());
+    line = line.substr(0, line.find('\n'));
+    while (!line.empty()) {
+      line.remove_prefix(std::min(line.find_first_not_of("\t "), line.size()));
+      unsigned id = ours;
+      const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), id);
+      if (error != std::errc{}) break;
+      if (id != ours) return true;
+      line.remove_prefix(static_cast<std::size_t>(end - line.data()));
+    }
+    return false;
+  };
+  return differs("\nUid:", getuid()) || differs("\nGid:", getgid());
+}
+
+std::string foreign_machine(pid_t pid) {
+  const int descriptor = open(fmt::format("/proc/{}/exe", pid).c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return {};
+  Elf64_Ehdr header{};
+  const ssize_t got = read(descriptor, &header, sizeof header);
+  close(descriptor);
+  if (got < static_cast<ssize_t>(sizeof(Elf32_Ehdr)) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return {};
+  if (header.e_ident[EI_CLASS] != ELFCLASS64) return "a 32-bit program";
+#if defined(__x86_64__)
+  constexpr Elf64_Half kOurMachine = EM_X86_64;
+#elif defined(__aarch64__)
+  constexpr Elf64_Half kOurMachine = EM_AARCH64;
+#else
+  const Elf64_Half kOurMachine = header.e_machine;
+#endif
+  return header.e_machine == kOurMachine ? std::string() : "a program for another processor";
+}
+
+}  // namespace
+
+bool file_contains(const std::string& path, std::string_view text) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return false;
+  const auto contents = read_file(path);
+  return contents && memmem(contents->data(), contents->size(), text.data(), text.size()) != nullptr;
+}
+
+ProcessWatch::ProcessWatch(pid_t program, std::string live_path, std::string layer_path, std::uint64_t start_ns)
+    : program_(program), live_path_(std::move(live_path)), layer_path_(std::move(layer_path)), start_ns_(start_ns), next_ns_(start_ns) {}
+
+void ProcessWatch::look(std::uint64_t time_ns) {
+  std::vector<pid_t> processes{program_};
+  for (std::size_t at = 0; at < processes.size() && processes.size() < kMostProcesses; ++at) add_children(processes[at], processes);
+  for (const pid_t pid : processes) look_at(pid);
+
+  last_ns_ = now_ns();
+  const std::uint64_t age_ns = last_ns_ - start_ns_;
+  const std::uint64_t cost_ns = last_ns_ - time_ns;
+  next_ns_ =
+      last_ns_ + (age_ns < 100 * kMillisecond ? kMillisecond : std::clamp(age_ns / 20, 200 * cost_ns, 250 * kMillisecond + 200 * cost_ns));
+}
+
+void ProcessWatch::add_children(pid_t pid, std::vector<pid_t>& found) const {
+  // A process is listed under the thread that made it.
+  std::error_code error;
+  std::filesystem::directory_iterator tasks(fmt::format("/proc/{}/task", pid), error);
+  for (; !error && tasks != std::filesystem::directory_iterator(); tasks.increment(error)) {
+    const auto list = read_file(tasks->path().string() + "/children");
+    if (!list) continue;
+    const char* at = list->data();
+    const char* const end = at + list->size();
+    pid_t child = 0;
+    for (;;) {
+      const auto [next, failure] = std::from_chars(at, end, child);
+      if (failure != std::errc{} || found.size() >= kMostProcesses) break;
+      found.push_back(child);
+      at = next == end ? end : next + 1;
+    }
+  }
+}
+
+ImageSight& ProcessWatch::image_of(pid_t pid, const std::string& executable, const std::string& stack) {
+  for (auto image = images_.rbegin(); image != images_.rend(); ++image) {
+    if (image->pid == pid && image->executable == executable && image->stack == stack) return *image;
+  }
+  // A program that starts thousands of others is described by the latest ones.
+  if (images_.size() == kMostImages) images_.erase(images_.begin());
+  ImageSight image;
+  image.pid = pid;
+  image.executable = executable;
+  image.stack = stack;
+  images_.push_back(std::move(image));
+  return images_.back();
+}
+
+bool ProcessWatch::loader_knows_layers(pid_t pid, const std::string& loader) {
+  for (const auto& [path, knows] : loaders_) {
+    if (path == loader) return knows;
+  }
+  // Its own root folder: the program may live in a container.
+  const std::string inside = fmt::format("/proc/{}/root{}", pid, loader);
+  const bool knows = file_contains(access(inside.c_str(), R_OK) == 0 ? inside : loader, kLayersVariable);
+  loaders_.emplace_back(loader, knows);
+  return knows;
+}
+
+void ProcessWatch::look_at(pid_t pid) {
+  const std::string executable = executable_of(pid);
+  const auto maps = read_file(fmt::format("/proc/{}/maps", pid));
+  if (!maps) {
+    if (!has_other_identity(pid)) return;
+    ImageSight& image = image_of(pid, executable, {});
+    image.unreadable = true;
+    image.privileged = true;
+    return;
+  }
+  std::vector<std::string> files = mapped_files(*maps);
+  if (files.empty() || is_still_linking(files)) return;
+
+  ImageSight& image = image_of(pid, executable, stack_end(*maps));
+  if (++image.looks == 1) {
+    image.privileged = is_secure(pid);
+    image.foreign_machine = foreign_machine(pid);
+  }
+  if (!image.environment_known) {
+    // Judged once: programs write over this memory to change their title.
+    if (const auto environ = read_file(fmt::format("/proc/{}/environ", pid))) {
+      image.environment_known = true;
+      std::vector<const char*> variables;
+      for (std::size_t at = 0; at < environ->size(); at += std::strlen(environ->c_str() + at) + 1)
+        variables.push_back(environ->c_str() + at);
+      variables.push_back(nullptr);
+      const char* record = find_variable(variables.data(), kRecordVariable);
+      const char* layers = find_variable(variables.data(), kLayersVariable);
+      image.has_record = record != nullptr && live_path_ == record;
+      image.has_layers = layers != nullptr;
+      image.layers = layers == nullptr ? "" : layers;
+    }
+  }
+  for (const std::string& file : files) {
+    if (file == layer_path_) image.layer_mapped = true;
+    if (base_name(file).starts_with("libOpenCL.so") && image.loader != file) {
+      image.loader = file;
+      image.loader_knows_layers = loader_knows_layers(pid, file);
+    }
+  }
+  image.files = std::move(files);
+}
+
+}  // namespace xpu::cli
