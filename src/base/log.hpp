@@ -44,8 +44,8 @@ void log(const char* component, LogLevel level, fmt::format_string<Arguments...>
 #define XPU_LOG_TRACE(component, ...) ::xpu::base::internal::log(component, ::xpu::base::LogLevel::trace, __VA_ARGS__)
 
 /// At most one line per place in the code and process, for what would otherwise be said a million times.
-#define XPU_LOG_WARN_ONCE(component, ...)                                   \
-  do {                                                                      \
-    static constinit std::atomic<bool> xpu_said{false};                     \
-    if (!xpu_said.exchange(true)) XPU_LOG_WARN(component, __VA_ARGS__);     \
+#define XPU_LOG_WARN_ONCE(component, ...)                               \
+  do {                                                                  \
+    static constinit std::atomic<bool> xpu_said{false};                 \
+    if (!xpu_said.exchange(true)) XPU_LOG_WARN(component, __VA_ARGS__); \
   } while (false)

@@ -23,9 +23,10 @@ namespace xpu::base {
 /// Lock order, outermost first; a thread takes only locks further down than those that it holds:
 ///   1 interceptors: objects, then a queue
 ///   2 memory, runtime: registry, device, allocator, stream
-///   3 trace: claiming a segment, then the list of definitions, then the list of writers
-///   4 probe: publishers, then texts
+///   3 probe: publishers, texts
+///   4 trace: claiming a segment, kernel filter, definitions, writers
 ///   5 log
+/// So no text is interned under a lock of trace. A fork takes 3 and 4 in this order and lets go in parent and child.
 /// No user callback, no blocking driver call and no log line under a lock.
 class XPU_THREAD_ATTRIBUTE(capability("mutex")) Mutex {
  public:

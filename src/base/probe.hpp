@@ -48,7 +48,7 @@ enum class Command : std::uint8_t {
   migrate = 10,
   marker = 11,
   barrier = 12,
-  shared_free = 13,         ///< clEnqueueSVMFree and the like.
+  shared_free = 13,  ///< clEnqueueSVMFree and the like.
   command_buffer = 14,
   acquire_external = 15,
   release_external = 16,
@@ -72,7 +72,14 @@ struct Geometry {
 
 /// Where memory lies, as far as the publisher knows.
 enum class MemoryType : std::uint8_t { unknown = 0, host = 1, device = 2, shared = 3, pinned = 4, image = 5 };
-enum class CopyDirection : std::uint8_t { unknown = 0, host_to_device = 1, device_to_host = 2, device_to_device = 3, host_to_host = 4, peer = 5 };
+enum class CopyDirection : std::uint8_t {
+  unknown = 0,
+  host_to_device = 1,
+  device_to_host = 2,
+  device_to_device = 3,
+  host_to_host = 4,
+  peer = 5
+};
 enum class CopyForm : std::uint8_t { linear = 0, rectangle = 1, image = 2, pattern = 3 };
 
 /// Origins and region in bytes (x), rows and slices for buffers; in pixels for images. Pitches: source row, source slice, destination row,
@@ -123,9 +130,9 @@ struct Ticks {
 
 enum class CompletionStatus : std::uint8_t {
   ok = 0,
-  failed = 1,            ///< The command ended with an error; `native_status` says which.
-  untimed = 2,           ///< It ended, but the driver gave no times.
-  unfinished = 3,        ///< Still running when the process ended: no end is known.
+  failed = 1,      ///< The command ended with an error; `native_status` says which.
+  untimed = 2,     ///< It ended, but the driver gave no times.
+  unfinished = 3,  ///< Still running when the process ended: no end is known.
 };
 
 struct Completion {
@@ -138,12 +145,12 @@ struct Completion {
 
 /// Why an operation has no record. The numbers are written to recordings.
 enum class LossCause : std::uint32_t {
-  no_chunk = 1,               ///< No memory to write into: the recorder was too slow, or dead.
-  ring_full = 2,              ///< Too many commands were pending at once.
-  driver_refused_event = 3,   ///< The driver accepted the command and gave no event.
+  no_chunk = 1,              ///< No memory to write into: the recorder was too slow, or dead.
+  ring_full = 2,             ///< Too many commands were pending at once.
+  driver_refused_event = 3,  ///< The driver accepted the command and gave no event.
   driver_lost_times = 4,
-  layer_off = 5,              ///< Recording was switched off in this process.
-  fork = 6,                   ///< Pending in the parent when the child was made.
+  layer_off = 5,  ///< Recording was switched off in this process.
+  fork = 6,       ///< Pending in the parent when the child was made.
 };
 
 /// `count` operations of `queue` whose completion will never be published, though they were submitted.
@@ -211,9 +218,9 @@ struct DeviceDescription {
   std::string_view name, driver;  ///< "pthread-EPYC", "PoCL 3.1".
   std::uint8_t uuid[16] = {};     ///< All zero = unknown.
   std::uint32_t pci_domain = 0;
-  std::uint8_t pci[4] = {};                           ///< Bus, device, function, 0.
+  std::uint8_t pci[4] = {};                                ///< Bus, device, function, 0.
   std::uint32_t tick_numerator = 1, tick_denominator = 1;  ///< Nanoseconds per tick = numerator / denominator.
-  std::uint32_t valid_bits = 64;                       ///< Of the tick counter; it wraps at 2^valid_bits.
+  std::uint32_t valid_bits = 64;                           ///< Of the tick counter; it wraps at 2^valid_bits.
   /// The host clock that the device clock *is*, or `unknown`; may be published again when it becomes known.
   ClockDomain clock_domain = ClockDomain::unknown;
   std::uint64_t native = 0;
@@ -247,10 +254,10 @@ struct KernelDescription {
 /// What the subscriber wants to be told (`Subscriber::wanted`).
 enum Wanted : std::uint32_t {
   kOperations = 1u << 0,
-  kHostExitTimes = 1u << 1,   ///< Fill in `Submission::exit_ns` (one more clock read per launch).
-  kAllTicks = 1u << 2,        ///< All four device stamps; without it queued and submit may be 0.
+  kHostExitTimes = 1u << 1,  ///< Fill in `Submission::exit_ns` (one more clock read per launch).
+  kAllTicks = 1u << 2,       ///< All four device stamps; without it queued and submit may be 0.
   kWaits = 1u << 3,
-  kCalls = 1u << 4,           ///< Every other API call.
+  kCalls = 1u << 4,  ///< Every other API call.
   kMemory = 1u << 5,
   kAnnotations = 1u << 6,
 };
@@ -303,8 +310,8 @@ XPU_EXPORT void republish_all() noexcept;
 /// A new id for an object of this kind: 1, 2, … per process.
 XPU_EXPORT Id new_object_id(ObjectKind kind) noexcept;
 
-/// The id of a text: the same text gives the same id for the life of the process; texts are never freed. Any bytes. 0 only when out of memory.
-/// Takes a lock: for object creation and start-up, never per launch.
+/// The id of a text: the same text gives the same id for the life of the process; texts are never freed. Any bytes. 0 only when out of
+/// memory. Takes a lock: for object creation and start-up, never per launch.
 XPU_EXPORT Id intern(std::string_view text) noexcept;
 /// The text of an id, empty for an unknown one.
 XPU_EXPORT std::string_view text_of(Id id) noexcept;

@@ -29,8 +29,9 @@ void prepare_call_stacks() noexcept {
   for (std::size_t i = 0; i < stack.count; ++i) stack.addresses[i] = reinterpret_cast<std::uintptr_t>(frames[i + hidden]);
 
   const StackProvider provider = g_provider.load(std::memory_order_acquire);
-  stack.provided_count =
-      provider == nullptr ? 0 : static_cast<std::uint32_t>(std::min(provider(stack.provided, CallStack::kMaxFrames), CallStack::kMaxFrames));
+  stack.provided_count = provider == nullptr
+                             ? 0
+                             : static_cast<std::uint32_t>(std::min(provider(stack.provided, CallStack::kMaxFrames), CallStack::kMaxFrames));
 }
 
 }  // namespace xpu::base

@@ -1,0 +1,276 @@
+#include "trace/attachment.hpp"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "base/log.hpp"
+#include "base/mutex.hpp"
+#include "trace/definitions.hpp"
+#include "trace/entry.hpp"
+#include "trace/segment.hpp"
+#include "trace/writer.hpp"
+
+namespace xpu::trace {
+
+namespace internal {
+
+constinit thread_local ThreadState t_state = {nullptr, 0, false};
+constinit std::atomic<Segment*> g_segment{nullptr};
+constinit std::uint32_t g_inherited_writers = 0;
+
+}  // namespace internal
+
+using base::Mutex;
+using base::MutexLock;
+using internal::Entry;
+using internal::g_inherited_writers;
+using internal::g_segment;
+using internal::t_state;
+
+namespace {
+
+constinit std::atomic<bool> g_gave_up{false};
+constinit Mutex g_claim_mutex;
+constinit const Attachment* g_attachment XPU_GUARDED_BY(g_claim_mutex) = nullptr;  // the old one is kept: threads may still read it
+constinit bool g_recorder_started XPU_GUARDED_BY(g_claim_mutex) = false;
+constinit Mutex g_writers_mutex;
+constinit Writer* g_writers XPU_GUARDED_BY(g_writers_mutex) = nullptr;
+constinit pthread_key_t g_writer_key = 0;
+void give_up(const Error& error) noexcept {
+  if (g_gave_up.exchange(true)) return;
+  probe::unsubscribe();
+  XPU_LOG_WARN("trace", "this process is not recorded: {}", error.message);
+}
+
+Result<Segment*> claim_segment() noexcept {
+  const MutexLock lock(g_claim_mutex);
+  if (Segment* segment = g_segment.load(std::memory_order_acquire)) return segment;
+  if (g_attachment == nullptr) return Error{ErrorCode::failed_precondition, "nothing is attached"};
+  if (g_attachment->start_recorder != nullptr && !g_recorder_started) {
+    XPU_TRY(g_attachment->start_recorder(*g_attachment));
+    g_recorder_started = true;
+  }
+  XPU_TRY_ASSIGN(Segment * segment, Segment::claim(g_attachment->live_path, g_attachment->max_live_bytes, g_attachment->claim_wait_ms));
+  g_segment.store(segment, std::memory_order_release);
+  return segment;
+}
+
+Segment* segment_of_process() noexcept {
+  if (Segment* segment = g_segment.load(std::memory_order_acquire)) return segment;
+  if (g_gave_up.load(std::memory_order_relaxed)) return nullptr;
+  try {
+    Result<Segment*> claimed = claim_segment();
+    if (claimed) return *claimed;
+    give_up(claimed.error());
+  } catch (const std::bad_alloc&) {
+    give_up(Error{ErrorCode::out_of_host_memory, "there was no memory to begin with"});
+  }
+  return nullptr;
+}
+
+// ---- a thread's writer
+
+void unlink(Writer* writer) XPU_REQUIRES(g_writers_mutex) {
+  if (writer->previous != nullptr) writer->previous->next = writer->next;
+  if (writer->next != nullptr) writer->next->previous = writer->previous;
+  if (g_writers == writer) g_writers = writer->next;
+}
+
+void destroy_writer(void* pointer) {
+  auto* writer = static_cast<Writer*>(pointer);
+  {
+    const MutexLock lock(g_writers_mutex);
+    unlink(writer);
+  }
+  if (t_state.writer == writer) t_state.writer = nullptr;  // a later destructor of this thread that publishes gets a new one
+  delete writer;
+}
+
+probe::Id name_of_thread() noexcept {
+  char name[64] = {};
+  if (pthread_getname_np(pthread_self(), name, sizeof name) != 0 || name[0] == '\0') return 0;
+  t_state.naming = true;
+  const probe::Id id = probe::intern(name);
+  t_state.naming = false;
+  return id;
+}
+
+std::int32_t rank_of_process() noexcept {
+  for (const char* name : {"XPU_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+    const char* text = secure_getenv(name);
+    if (text == nullptr || *text == '\0') continue;
+    char* end = nullptr;
+    const long rank = std::strtol(text, &end, 10);
+    if (*end == '\0' && rank >= 0 && rank <= INT32_MAX) return static_cast<std::int32_t>(rank);
+  }
+  return -1;
+}
+
+bool write_process(Writer& writer) noexcept {
+  const SegmentHeader& header = writer.segment().header();
+  struct {
+    ProcessRecord record;
+    char name[256];
+  } process{};
+  const std::size_t bytes = strnlen(program_invocation_short_name, sizeof process.name);
+  std::memcpy(process.name, program_invocation_short_name, bytes);
+  const std::size_t whole = sizeof process.record + (bytes + 7) / 8 * 8;
+  process.record.header = {static_cast<std::uint16_t>(RecordKind::process), static_cast<std::uint16_t>(whole), 0};
+  process.record.pid = static_cast<std::uint32_t>(header.pid);
+  process.record.parent = static_cast<std::uint32_t>(getppid());
+  process.record.start_ns = header.start_ns;
+  process.record.rank = rank_of_process();
+  process.record.name_bytes = static_cast<std::uint32_t>(bytes);
+  return writer.append_records({reinterpret_cast<const std::byte*>(&process), whole});
+}
+
+}  // namespace
+
+Writer* internal::make_writer() noexcept {
+  Segment* segment = segment_of_process();
+  if (segment == nullptr || segment->is_off()) return nullptr;
+  const std::uint32_t id = g_inherited_writers + segment->header().writer_count.fetch_add(1, std::memory_order_relaxed) + 1;
+  auto* writer = new (std::nothrow) Writer(*segment, id, name_of_thread(), internal::write_definitions);
+  if (writer == nullptr) {
+    give_up(Error{ErrorCode::out_of_host_memory, "there was no memory for a thread's writer"});
+    return nullptr;
+  }
+  {
+    const MutexLock lock(g_writers_mutex);
+    writer->next = g_writers;
+    if (g_writers != nullptr) g_writers->previous = writer;
+    g_writers = writer;
+  }
+  pthread_setspecific(g_writer_key, writer);
+  t_state.writer = writer;
+  return writer;
+}
+
+void internal::write_definitions(Writer& writer) noexcept {
+  struct Progress {
+    Writer& writer;
+    bool complete;
+  } progress{writer, write_process(writer)};
+  probe::for_each_text(
+      [](probe::Id id, std::string_view text, void* user) {
+        auto& state = *static_cast<Progress*>(user);
+        if (state.complete) state.complete = state.writer.append_string(id, text);
+      },
+      &progress);
+  if (progress.complete) progress.complete = writer.append_records(definitions().snapshot());
+  if (progress.complete) {
+    definitions().forget_ended();
+  } else {
+    writer.segment().definitions_missing.store(true, std::memory_order_release);
+  }
+}
+
+namespace {
+
+// ---- fork
+
+void before_fork() XPU_NO_THREAD_SAFETY_ANALYSIS {
+  g_claim_mutex.lock();
+  internal::lock_kernel_filter_for_fork();
+  definitions().lock_for_fork();
+  g_writers_mutex.lock();
+}
+
+void after_fork() XPU_NO_THREAD_SAFETY_ANALYSIS {
+  g_writers_mutex.unlock();
+  definitions().unlock_after_fork();
+  internal::unlock_kernel_filter_after_fork();
+  g_claim_mutex.unlock();
+}
+
+/// Forgets the segment and all writers. Nobody else may be recording.
+void forget_segment(bool chunks_are_ours) noexcept XPU_NO_THREAD_SAFETY_ANALYSIS {
+  t_state = {nullptr, 0, false};
+  pthread_setspecific(g_writer_key, nullptr);
+  while (Writer* writer = g_writers) {
+    unlink(writer);
+    if (!chunks_are_ours) writer->abandon_chunk();
+    delete writer;
+  }
+  if (Segment* segment = g_segment.exchange(nullptr)) g_inherited_writers += segment->header().writer_count.load(std::memory_order_relaxed);
+}
+
+void after_fork_in_child() {
+  after_fork();
+  // The parent goes on writing into its segment, which is mapped here too; nothing here may touch it.
+  forget_segment(false);
+  definitions().begin_child();
+}
+
+bool prepare_process_once() {
+  static const bool prepared = [] {
+    if (pthread_key_create(&g_writer_key, destroy_writer) != 0) return false;
+    definitions();
+    return pthread_atfork(before_fork, after_fork, after_fork_in_child) == 0;
+  }();
+  return prepared;
+}
+
+}  // namespace
+
+std::uint32_t wanted_by(RecordMode mode) noexcept {
+  constexpr std::uint32_t device_only = probe::kOperations | probe::kAnnotations;
+  constexpr std::uint32_t standard = device_only | probe::kHostExitTimes | probe::kAllTicks | probe::kWaits | probe::kMemory;
+  switch (mode) {
+    case RecordMode::device_only: return device_only;
+    case RecordMode::api: return standard | probe::kCalls;
+    case RecordMode::standard: break;
+  }
+  return standard;
+}
+
+Result<> attach(const Attachment& attachment) {
+  if (probe::subscriber() != nullptr) return Error{ErrorCode::failed_precondition, "this process is already recorded"};
+  if (!prepare_process_once()) return Error{ErrorCode::unavailable, "no thread-specific key or fork handler is left"};
+  if (!internal::set_kernel_expression(attachment.kernels.c_str())) {
+    return Error{ErrorCode::invalid_argument, fmt::format("\"{}\" is not a POSIX extended regular expression", attachment.kernels)};
+  }
+  {
+    const MutexLock lock(g_claim_mutex);
+    g_attachment = new Attachment(attachment);
+    g_recorder_started = false;
+  }
+  g_gave_up.store(false);
+  internal::subscriber_table().wanted.store(wanted_by(attachment.mode), std::memory_order_relaxed);
+  // While subscribing, nothing may claim a segment: this runs in static initialisers, of programs that may never use a device.
+  ++t_state.depth;
+  const bool subscribed = probe::subscribe(&internal::subscriber_table());
+  --t_state.depth;
+  if (!subscribed) return Error{ErrorCode::failed_precondition, "this process is already recorded"};
+  return {};
+}
+
+void close_segment() noexcept {
+  Segment* segment = g_segment.load(std::memory_order_acquire);
+  if (segment == nullptr) return;
+  if (segment->definitions_missing.exchange(false)) {
+    const Entry entry;
+    if (entry.writer() != nullptr) internal::write_definitions(*entry.writer());
+  }
+  segment->close();
+}
+
+void detach() noexcept {
+  close_segment();
+  probe::unsubscribe();
+  forget_segment(true);
+}
+
+void switch_off(OffReason reason) noexcept {
+  g_gave_up.store(true);
+  probe::unsubscribe();
+  if (Segment* segment = g_segment.load(std::memory_order_acquire)) segment->switch_off(reason);
+}
+
+}  // namespace xpu::trace

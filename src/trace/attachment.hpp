@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/probe.hpp"
+#include "xpu/base/export.hpp"
+#include "xpu/base/result.hpp"
+#include "xpu/trace/recording/layout.hpp"
+
+namespace xpu::trace {
+
+/// Where and what this process records.
+struct Attachment {
+  std::string live_path;  ///< The live folder, absolute.
+  RecordMode mode = RecordMode::standard;
+  std::string kernels;  ///< POSIX extended regular expression; empty = all.
+  std::uint64_t max_live_bytes = std::uint64_t{1} << 30;
+  /// Called once, before the process's first record, when no launcher provides the folder; it must exist when this returns. May be null.
+  Result<> (*start_recorder)(const Attachment&) = nullptr;
+  /// How long the first record waits for a spare segment.
+  unsigned claim_wait_ms = 200;
+};
+
+/// What is asked of publishers in a mode: a mask of probe::Wanted.
+std::uint32_t wanted_by(RecordMode mode) noexcept;
+
+/// Makes the trace the probe's one subscriber. Nothing is opened before the first record. failed_precondition when there is a subscriber
+/// already, invalid_argument for a bad expression. Not while another thread attaches or detaches.
+Result<> attach(const Attachment& attachment);
+
+/// Marks the process's segment as closed in good order, after the last publisher has drained. Recording goes on: what static destructors
+/// still publish is kept as long as chunks last. Nothing to do when there never was a record.
+void close_segment() noexcept;
+
+/// `close_segment`, and then nobody listens any more; the next `attach` begins a new segment. No other thread may be publishing.
+void detach() noexcept;
+
+/// Nothing more is recorded in this process, which the segment says with the reason.
+void switch_off(OffReason reason) noexcept;
+
+}  // namespace xpu::trace

@@ -1,0 +1,195 @@
+#include "trace/definitions.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+namespace xpu::trace {
+namespace {
+
+using base::MutexLock;
+
+constexpr std::uint32_t kMaxContextDevices = 16'000;  // a record's size is 16 bits
+
+std::size_t padded(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
+
+template <typename Record>
+std::vector<std::byte> bytes_of(const Record& record) {
+  const auto* begin = reinterpret_cast<const std::byte*>(&record);
+  return {begin, begin + sizeof record};
+}
+
+template <typename Record>
+RecordHeader header_of(RecordKind kind, std::uint32_t flags = 0) {
+  return {static_cast<std::uint16_t>(kind), static_cast<std::uint16_t>(sizeof(Record)), flags};
+}
+
+probe::Id intern_unless_empty(std::string_view text) { return text.empty() ? 0 : probe::intern(text); }
+
+std::vector<std::byte> encode(probe::Id id, const probe::DeviceDescription& device) {
+  DeviceRecord record{};
+  record.header = header_of<DeviceRecord>(RecordKind::device);
+  record.device = id;
+  record.parent = device.parent;
+  record.name = intern_unless_empty(device.name);
+  record.driver = intern_unless_empty(device.driver);
+  std::memcpy(record.uuid, device.uuid, sizeof record.uuid);
+  record.pci_domain = device.pci_domain;
+  std::memcpy(record.pci, device.pci, sizeof record.pci);
+  record.tick_numerator = device.tick_numerator;
+  record.tick_denominator = device.tick_denominator;
+  record.valid_bits = device.valid_bits;
+  record.clock_domain = static_cast<std::uint32_t>(device.clock_domain);
+  record.native = device.native;
+  return bytes_of(record);
+}
+
+std::vector<std::byte> encode(probe::Id id, const probe::ContextDescription& context) {
+  const std::uint32_t count = context.devices == nullptr ? 0 : std::min(context.device_count, kMaxContextDevices);
+  ContextRecord record{};
+  record.header = header_of<ContextRecord>(RecordKind::context);
+  const std::size_t bytes = padded(sizeof record + count * sizeof(std::uint32_t));
+  record.header.size = static_cast<std::uint16_t>(bytes);
+  record.context = id;
+  record.device_count = count;
+  record.native = context.native;
+  std::vector<std::byte> whole = bytes_of(record);
+  whole.resize(bytes);
+  if (count != 0) std::memcpy(whole.data() + sizeof record, context.devices, count * sizeof(std::uint32_t));
+  return whole;
+}
+
+std::vector<std::byte> encode(probe::Id id, const probe::QueueDescription& queue) {
+  QueueRecord record{};
+  record.header = header_of<QueueRecord>(RecordKind::queue, queue.out_of_order ? kFlagQueueOutOfOrder : 0);
+  record.queue = id;
+  record.context = queue.context;
+  record.device = queue.device;
+  record.properties = queue.properties;
+  record.native = queue.native;
+  record.priority = queue.priority;
+  record.published_before = queue.published_before;
+  return bytes_of(record);
+}
+
+std::vector<std::byte> encode(probe::Id id, const probe::ModuleDescription& module) {
+  ModuleRecord record{};
+  record.header = header_of<ModuleRecord>(RecordKind::module);
+  record.module = id;
+  record.context = module.context;
+  record.name = intern_unless_empty(module.name);
+  record.source_bytes = module.source_bytes;
+  record.hash = module.hash;
+  return bytes_of(record);
+}
+
+std::vector<std::byte> encode(probe::Id id, const probe::KernelDescription& kernel) {
+  KernelRecord record{};
+  record.header = header_of<KernelRecord>(RecordKind::kernel);
+  record.what = id;
+  record.name = intern_unless_empty(kernel.name);
+  record.module = kernel.module;
+  record.device = kernel.device;
+  record.native = kernel.native;
+  record.local_bytes = kernel.local_bytes;
+  record.private_bytes = kernel.private_bytes;
+  record.sub_group = kernel.sub_group;
+  return bytes_of(record);
+}
+
+}  // namespace
+
+std::vector<std::byte> encode_object(probe::ObjectKind kind, probe::Id id, const void* description) noexcept {
+  if (description == nullptr) return {};
+  try {
+    switch (kind) {
+      case probe::ObjectKind::device: return encode(id, *static_cast<const probe::DeviceDescription*>(description));
+      case probe::ObjectKind::context: return encode(id, *static_cast<const probe::ContextDescription*>(description));
+      case probe::ObjectKind::queue: return encode(id, *static_cast<const probe::QueueDescription*>(description));
+      case probe::ObjectKind::module: return encode(id, *static_cast<const probe::ModuleDescription*>(description));
+      case probe::ObjectKind::kernel: return encode(id, *static_cast<const probe::KernelDescription*>(description));
+      case probe::ObjectKind::memory:
+      case probe::ObjectKind::count: break;
+    }
+  } catch (const std::bad_alloc&) {
+    // As if it had not been published: the reader shows the bare id.
+  }
+  return {};
+}
+
+ObjectEndRecord encode_object_end(probe::ObjectKind kind, probe::Id id, std::uint64_t time_ns) noexcept {
+  ObjectEndRecord record{};
+  record.header = header_of<ObjectEndRecord>(RecordKind::object_end);
+  record.kind = static_cast<std::uint32_t>(kind);
+  record.id = id;
+  record.time_ns = time_ns;
+  return record;
+}
+
+void Definitions::put(probe::ObjectKind kind, probe::Id id, std::vector<std::byte> record) noexcept {
+  try {
+    const MutexLock lock(mutex_);
+    objects_[key(kind, id)].records = std::move(record);  // newer facts about the same object; its sequence stays
+  } catch (const std::bad_alloc&) {
+    // It has been written once; only a rewrite would miss it.
+  }
+}
+
+void Definitions::end(probe::ObjectKind kind, probe::Id id, const ObjectEndRecord& record, bool keep_until_written) noexcept {
+  try {
+    const MutexLock lock(mutex_);
+    const auto found = objects_.find(key(kind, id));
+    if (found == objects_.end()) return;
+    if (!keep_until_written) {
+      objects_.erase(found);
+      return;
+    }
+    const auto* bytes = reinterpret_cast<const std::byte*>(&record);
+    found->second.records.insert(found->second.records.end(), bytes, bytes + sizeof record);
+    found->second.ended = true;
+  } catch (const std::bad_alloc&) {
+    // It stays in the list as if it lived.
+  }
+}
+
+void Definitions::forget_ended() noexcept {
+  const MutexLock lock(mutex_);
+  std::erase_if(objects_, [](const auto& object) { return object.second.ended; });
+}
+
+void Definitions::note_sequence(probe::Id queue, std::uint32_t sequence) noexcept {
+  const MutexLock lock(mutex_);
+  const auto found = objects_.find(key(probe::ObjectKind::queue, queue));
+  if (found != objects_.end()) found->second.sequence = std::max(found->second.sequence, sequence);
+}
+
+void Definitions::begin_child() noexcept {
+  const MutexLock lock(mutex_);
+  for (auto& [name, object] : objects_) {
+    if (object.sequence == 0 || object.records.size() < sizeof(QueueRecord)) continue;
+    auto* record = reinterpret_cast<QueueRecord*>(object.records.data());
+    record->published_before = std::max(record->published_before, object.sequence);
+  }
+}
+
+std::vector<std::byte> Definitions::snapshot() noexcept {
+  std::vector<std::byte> all;
+  try {
+    const MutexLock lock(mutex_);
+    std::size_t bytes = 0;
+    for (const auto& object : objects_) bytes += object.second.records.size();
+    all.reserve(bytes);
+    for (const auto& object : objects_) all.insert(all.end(), object.second.records.begin(), object.second.records.end());
+  } catch (const std::bad_alloc&) {
+    all.clear();
+  }
+  return all;
+}
+
+Definitions& definitions() noexcept {
+  alignas(Definitions) static std::byte storage[sizeof(Definitions)];
+  static auto* const instance = new (storage) Definitions;
+  return *instance;
+}
+
+}  // namespace xpu::trace

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/mutex.hpp"
+#include "base/probe.hpp"
+#include "xpu/trace/records.hpp"
+
+namespace xpu::trace {
+
+/// The record that defines an object, built from the publisher's description: kinds 4 to 8. Empty for kinds that have none, or without
+/// memory.
+std::vector<std::byte> encode_object(probe::ObjectKind kind, probe::Id id, const void* description) noexcept;
+ObjectEndRecord encode_object_end(probe::ObjectKind kind, probe::Id id, std::uint64_t time_ns) noexcept;
+
+/// The defining records of all living objects, kept so that they can be written again: into a forked child's own segment, and after a time
+/// in which no chunk was free. (The publishers could be asked instead, but a record is often published under a publisher's own lock.)
+/// Thread-safe; the lock is held through a fork, so that the child finds the list whole.
+class Definitions {
+ public:
+  void put(probe::ObjectKind kind, probe::Id id, std::vector<std::byte> record) noexcept;
+  /// `keep_until_written`: the defining record was lost, so it stays, with its end behind it, until the next `forget_ended`.
+  void end(probe::ObjectKind kind, probe::Id id, const ObjectEndRecord& record, bool keep_until_written) noexcept;
+  /// Drops what `end` kept: everything has been written.
+  void forget_ended() noexcept;
+  /// Sequence numbers of a queue up to this one have been used.
+  void note_sequence(probe::Id queue, std::uint32_t sequence) noexcept;
+  /// In a forked child: what has been used so far was the parent's, so queues are written with it as `published_before`.
+  void begin_child() noexcept;
+  /// Copies of all records, one after the other.
+  std::vector<std::byte> snapshot() noexcept;
+
+  void lock_for_fork() noexcept XPU_NO_THREAD_SAFETY_ANALYSIS { mutex_.lock(); }
+  void unlock_after_fork() noexcept XPU_NO_THREAD_SAFETY_ANALYSIS { mutex_.unlock(); }
+
+ private:
+  struct Definition {
+    std::vector<std::byte> records;
+    bool ended = false;
+    std::uint32_t sequence = 0;  // of queues
+  };
+  static std::uint64_t key(probe::ObjectKind kind, probe::Id id) noexcept { return static_cast<std::uint64_t>(kind) << 32 | id; }
+
+  base::Mutex mutex_;
+  std::unordered_map<std::uint64_t, Definition> objects_ XPU_GUARDED_BY(mutex_);
+};
+
+/// The process's. Never destroyed: static destructors release objects too.
+Definitions& definitions() noexcept;
+
+}  // namespace xpu::trace

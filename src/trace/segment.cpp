@@ -1,0 +1,163 @@
+#include "trace/segment.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <new>
+
+#include "base/probe.hpp"
+#include "xpu/base/clock.hpp"
+
+namespace xpu::trace {
+namespace {
+
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int descriptor) : descriptor_(descriptor) {}
+  ~FileDescriptor() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  int get() const noexcept { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+Error system_error(const std::string& what) {
+  const int number = errno;
+  return Error{ErrorCode::unavailable, fmt::format("{}: {}", what, std::strerror(number)), number};
+}
+
+/// Renames one spare to `claimed_name`. False when there is none at the moment.
+bool rename_a_spare(int folder, const char* claimed_name) {
+  const int listing = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (listing < 0) return false;
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(fdopendir(listing), closedir);
+  if (entries == nullptr) {
+    close(listing);
+    return false;
+  }
+  while (const dirent* entry = readdir(entries.get())) {
+    unsigned number = 0;
+    int end = 0;
+    if (std::sscanf(entry->d_name, "spare-%u.seg%n", &number, &end) != 1 || end == 0 || entry->d_name[end] != '\0') continue;
+    // Another process may be quicker; then its name is gone and the next one is tried.
+    if (renameat(folder, entry->d_name, folder, claimed_name) == 0) return true;
+  }
+  return false;
+}
+
+void sleep_one_millisecond() {
+  const timespec wait{0, 1'000'000};
+  nanosleep(&wait, nullptr);
+}
+
+}  // namespace
+
+Result<Segment*> Segment::claim(const std::string& folder, std::uint64_t max_live_bytes, unsigned wait_ms) {
+  const FileDescriptor directory(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (directory.get() < 0) return system_error(fmt::format("cannot open the recording's folder {}", folder));
+
+  for (unsigned waited_ms = 0;; ++waited_ms) {
+    // The name is new in every round: a start that is a little late would be no harm, one that existed would.
+    const std::uint64_t start_ns = now_ns(probe::clock_domain());
+    const std::string name = fmt::format("{}-{}.seg", getpid(), start_ns);
+    if (rename_a_spare(directory.get(), name.c_str())) {
+      XPU_TRY_ASSIGN(Segment * segment, open_claimed(directory.get(), name.c_str(), max_live_bytes));
+      SegmentHeader& header = segment->header();
+      header.pid = static_cast<std::uint64_t>(getpid());
+      header.start_ns = start_ns;
+      header.domain = static_cast<std::uint32_t>(probe::clock_domain());
+      header.state.store(static_cast<std::uint32_t>(SegmentState::attached), std::memory_order_release);
+      return segment;
+    }
+    if (waited_ms == wait_ms) break;
+    sleep_one_millisecond();
+  }
+  return Error{ErrorCode::unavailable, fmt::format("{} had no spare segment within {} ms; is its recorder alive?", folder, wait_ms)};
+}
+
+Result<Segment*> Segment::open_claimed(int folder, const char* name, std::uint64_t max_live_bytes) {
+  const FileDescriptor file(openat(folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC));
+  if (file.get() < 0) return system_error(fmt::format("cannot open segment {}", name));
+  struct stat status{};
+  if (fstat(file.get(), &status) != 0) return system_error(fmt::format("cannot examine segment {}", name));
+  if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() || static_cast<std::uint64_t>(status.st_size) < segment_bytes(1)) {
+    return Error{ErrorCode::invalid_argument, fmt::format("segment {} is not a file of ours with at least one chunk", name)};
+  }
+
+  // Mapped once for the largest size that the recorder may grow it to, so that growing needs nothing here. Pages beyond the end of the
+  // file cannot be touched (SIGBUS): `chunk_count` says how far the file reaches.
+  const std::uint64_t quarter = std::min<std::uint64_t>(max_live_bytes / 4 / kChunkBytes, std::uint64_t{1} << 20);
+  auto chunks = static_cast<std::uint32_t>(std::max<std::uint64_t>(quarter, kFirstChunks));
+  void* base = mmap(nullptr, segment_bytes(chunks), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  if (base == MAP_FAILED && chunks > kFirstChunks) {  // a limit on address space
+    chunks = kFirstChunks;
+    base = mmap(nullptr, segment_bytes(chunks), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  }
+  if (base == MAP_FAILED) return system_error(fmt::format("cannot map segment {}", name));
+
+  const auto* header = static_cast<const SegmentHeader*>(base);
+  const std::uint64_t existing = header->chunk_count.load(std::memory_order_acquire);
+  if (header->magic != kSegmentMagic || header->format != kSegmentFormat || header->chunk_bytes != kChunkBytes ||
+      static_cast<std::uint64_t>(status.st_size) < kSegmentHeaderBytes + existing * kChunkBytes) {
+    munmap(base, segment_bytes(chunks));
+    return Error{ErrorCode::invalid_argument, fmt::format("segment {} is not of format {}", name, kSegmentFormat)};
+  }
+  auto* segment = new (std::nothrow) Segment(static_cast<std::byte*>(base), chunks);
+  if (segment == nullptr) {
+    munmap(base, segment_bytes(chunks));
+    return Error{ErrorCode::out_of_host_memory, "no memory for a segment"};
+  }
+  return segment;
+}
+
+ChunkHeader* Segment::take_chunk(std::uint32_t writer, std::uint32_t sequence, std::uint64_t now_ns) noexcept {
+  const std::uint32_t count = std::min(header_->chunk_count.load(std::memory_order_acquire), mapped_chunks_);
+  // Always the lowest free one: the chunks that were recycled last are the ones whose pages and cache lines are warm, and chunks that are
+  // not needed are never touched.
+  for (std::uint32_t index = 0; index < count; ++index) {
+    auto* chunk = reinterpret_cast<ChunkHeader*>(base_ + chunk_offset(index));
+    auto expected = static_cast<std::uint32_t>(ChunkState::free);
+    if (chunk->state.load(std::memory_order_relaxed) != expected) continue;
+    if (!chunk->state.compare_exchange_strong(expected, static_cast<std::uint32_t>(ChunkState::open), std::memory_order_acquire,
+                                              std::memory_order_relaxed)) {
+      continue;
+    }
+    // Whoever reads after a crash believes `committed` only, so it is nothing before the names are right.
+    chunk->committed.store(0, std::memory_order_relaxed);
+    chunk->loss_count.store(0, std::memory_order_relaxed);
+    chunk->filtered.store(0, std::memory_order_relaxed);
+    chunk->magic = kChunkMagic;
+    chunk->writer = writer;
+    chunk->sequence = sequence;
+    chunk->first_ns = now_ns;
+    header_->chunks_taken.fetch_add(1, std::memory_order_relaxed);
+    return chunk;
+  }
+  return nullptr;
+}
+
+void Segment::close() noexcept {
+  auto attached = static_cast<std::uint32_t>(SegmentState::attached);
+  header_->state.compare_exchange_strong(attached, static_cast<std::uint32_t>(SegmentState::closed), std::memory_order_acq_rel);
+}
+
+void Segment::switch_off(OffReason reason) noexcept {
+  header_->off_reason.store(static_cast<std::uint32_t>(reason), std::memory_order_relaxed);
+  header_->state.store(static_cast<std::uint32_t>(SegmentState::off), std::memory_order_release);
+}
+
+}  // namespace xpu::trace

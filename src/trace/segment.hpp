@@ -1,0 +1,49 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "xpu/base/result.hpp"
+#include "xpu/trace/recording/layout.hpp"
+
+namespace xpu::trace {
+
+/// One claimed segment file, mapped for as long as the process lives: threads keep pointers into it, so it is never unmapped and never
+/// destroyed. Thread-safe once claimed.
+class Segment {
+ public:
+  /// Takes a spare segment of the live folder by renaming it, waiting up to `wait_ms` for the recorder to provide one, and writes who has
+  /// it. `max_live_bytes` is the recording's limit, of which the recorder gives at most a quarter to one process.
+  static Result<Segment*> claim(const std::string& folder, std::uint64_t max_live_bytes, unsigned wait_ms);
+
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+
+  SegmentHeader& header() const noexcept { return *header_; }
+  bool is_off() const noexcept { return header_->state.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(SegmentState::off); }
+  bool is_paused() const noexcept { return header_->paused.load(std::memory_order_relaxed) != 0; }
+
+  /// A free chunk, now open and empty and the caller's own, or null when there is none. Lock-free.
+  ChunkHeader* take_chunk(std::uint32_t writer, std::uint32_t sequence, std::uint64_t now_ns) noexcept;
+
+  /// The process leaves in good order. What is written afterwards (by late static destructors) still counts.
+  void close() noexcept;
+  /// Nothing more will be written.
+  void switch_off(OffReason reason) noexcept;
+
+  /// Set when strings or objects could not be written for want of a chunk: whoever gets the next chunk writes all of them again.
+  std::atomic<bool> definitions_missing{true};
+
+ private:
+  Segment(std::byte* base, std::uint32_t mapped_chunks)
+      : base_(base), header_(reinterpret_cast<SegmentHeader*>(base)), mapped_chunks_(mapped_chunks) {}
+  static Result<Segment*> open_claimed(int folder, const char* name, std::uint64_t max_live_bytes);
+
+  std::byte* const base_;
+  SegmentHeader* const header_;
+  const std::uint32_t mapped_chunks_;
+};
+
+}  // namespace xpu::trace

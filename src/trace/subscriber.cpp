@@ -1,0 +1,389 @@
+#include <cstring>
+
+#include "base/mutex.hpp"
+#include "trace/definitions.hpp"
+#include "trace/entry.hpp"
+#include "trace/kernel_filter.hpp"
+#include "xpu/base/clock.hpp"
+
+namespace xpu::trace {
+namespace {
+
+using base::MutexLock;
+using internal::Entry;
+using internal::g_segment;
+using internal::t_state;
+
+constinit base::Mutex g_filter_mutex;
+constinit KernelFilter g_filter;
+
+/// A record that belongs to an operation, and nobody to write it: the only place left is the segment's header.
+void count_in_header(std::uint64_t count) noexcept {
+  if (Segment* segment = g_segment.load(std::memory_order_acquire)) {
+    segment->header().lost_before_any_chunk.fetch_add(count, std::memory_order_relaxed);
+  }
+}
+
+void definitions_are_missing() noexcept {
+  if (Segment* segment = g_segment.load(std::memory_order_acquire)) segment->definitions_missing.store(true, std::memory_order_release);
+}
+
+constexpr std::uint32_t flag_if(bool condition, std::uint32_t flag) { return condition ? flag : 0; }
+
+template <typename Record>
+RecordHeader header_of(RecordKind kind, std::uint32_t flags = 0) {
+  return {static_cast<std::uint16_t>(kind), static_cast<std::uint16_t>(sizeof(Record)), flags};
+}
+
+/// Writes a record that is no operation. While the recording is paused nobody wants these.
+template <typename Record>
+void append_other(Record& record, std::uint32_t Record::* thread = nullptr) noexcept {
+  const Entry entry;
+  Writer* writer = entry.writer();
+  if (writer == nullptr || writer->segment().is_paused()) return;
+  if (thread != nullptr) record.*thread = writer->id();
+  if (!writer->append(record)) writer->count_dropped({.flags = kFlagNotOperation});
+}
+
+// ---- the table's functions
+
+bool is_inherited(probe::OperationId operation) noexcept { return operation_writer(operation) <= internal::g_inherited_writers; }
+
+constexpr bool is_kernel(probe::Command command) {
+  return command == probe::Command::ndrange_kernel || command == probe::Command::task_kernel || command == probe::Command::native_kernel;
+}
+
+void count_filtered() noexcept {
+  const Entry entry;
+  if (entry.writer() != nullptr) entry.writer()->count_filtered();
+}
+
+probe::OperationId begin(const probe::Operation& operation) noexcept {
+  Writer* writer = t_state.writer;
+  if (writer == nullptr) [[unlikely]] {
+    const Entry entry;
+    writer = entry.writer();
+    if (writer == nullptr) return 0;
+  }
+  const Segment& segment = writer->segment();
+  if (segment.is_off()) [[unlikely]]
+    return 0;
+  if (segment.is_paused() || (is_kernel(operation.command) && !g_filter.is_wanted(operation.kernel))) [[unlikely]] {
+    count_filtered();
+    return 0;
+  }
+  return writer->next_operation();
+}
+
+void fill_submitted(OperationSubmittedRecord& record, probe::OperationId id, const probe::Operation& operation,
+                    const probe::Submission& submission, std::uint32_t geometry, std::uint32_t thread) noexcept {
+  constexpr std::uint32_t kPassedOn = std::uint32_t{probe::kOutOfOrderQueue} | probe::kUserEvent | probe::kInsideCommandBuffer;
+  static_assert(kPassedOn == (std::uint32_t{kFlagOutOfOrderQueue} | kFlagUserEvent | kFlagInsideCommandBuffer));
+  const std::uint32_t flags = (operation.flags & kPassedOn) | flag_if(submission.result != 0, kFlagFailed) |
+                              flag_if(submission.exit_ns == 0, kFlagExitUnknown) |
+                              static_cast<std::uint32_t>(operation.command) << kCommandShift;
+  record.header = header_of<OperationSubmittedRecord>(RecordKind::operation_submitted, flags);
+  record.operation = id;
+  record.enter_ns = operation.enter_ns;
+  record.exit_ns = submission.exit_ns;
+  record.queue = operation.queue;
+  record.queue_sequence = submission.queue_sequence;
+  record.what = is_kernel(operation.command) ? operation.kernel : 0;
+  record.geometry = geometry;
+  record.thread = thread;
+  record.api = operation.api;
+  record.result = submission.result;
+  record.stack = 0;
+}
+
+void fill_geometry(GeometryRecord& record, std::uint32_t id, const probe::Geometry& geometry) noexcept {
+  record.header = header_of<GeometryRecord>(RecordKind::geometry);
+  record.geometry = id;
+  record.dimensions = geometry.dimensions;
+  std::memcpy(record.offset, geometry.offset, sizeof record.offset);
+  std::memcpy(record.global, geometry.global, sizeof record.global);
+  std::memcpy(record.local, geometry.local, sizeof record.local);
+}
+
+constinit std::atomic<std::uint32_t> g_rectangles{0};
+
+void fill_copy(CopyDetailRecord& record, probe::OperationId id, const probe::CopyDetail& copy, std::uint32_t rectangle,
+               probe::Id long_pattern) noexcept {
+  record = CopyDetailRecord{};
+  record.header = header_of<CopyDetailRecord>(RecordKind::copy_detail);
+  record.operation = id;
+  record.bytes = copy.bytes;
+  record.source = copy.source;
+  record.destination = copy.destination;
+  record.source_type = static_cast<std::uint8_t>(copy.source_type);
+  record.destination_type = static_cast<std::uint8_t>(copy.destination_type);
+  record.direction = static_cast<std::uint8_t>(copy.direction);
+  record.form = static_cast<std::uint8_t>(copy.form);
+  record.peer_device = copy.peer_device;
+  record.rectangle = rectangle;
+  record.pattern_bytes = copy.pattern == nullptr ? 0 : copy.pattern_bytes;
+  record.pattern = long_pattern;
+  if (record.pattern_bytes != 0 && record.pattern_bytes <= sizeof record.pattern) {
+    std::memcpy(&record.pattern, copy.pattern, record.pattern_bytes);
+  }
+}
+
+void fill_rectangle(RectangleRecord& record, std::uint32_t id, probe::CopyForm form, const probe::Rectangle& rectangle) noexcept {
+  record.header = header_of<RectangleRecord>(RecordKind::rectangle);
+  record.id = id;
+  record.form = static_cast<std::uint32_t>(form);
+  std::memcpy(record.origins, rectangle.origins, sizeof record.origins);
+  std::memcpy(record.region, rectangle.region, sizeof record.region);
+  std::memcpy(record.pitches, rectangle.pitches, sizeof record.pitches);
+}
+
+probe::Id intern_long_pattern(const probe::CopyDetail* copy) noexcept {
+  if (copy == nullptr || copy->pattern == nullptr || copy->pattern_bytes <= sizeof(CopyDetailRecord::pattern)) return 0;
+  const std::string_view pattern(static_cast<const char*>(copy->pattern), copy->pattern_bytes);
+  return t_state.writer != nullptr ? t_state.writer->intern_pattern(pattern) : probe::intern(pattern);
+}
+
+bool drop_submission(Writer* writer, probe::OperationId id, const probe::Operation& operation,
+                     const probe::Submission& submission) noexcept {
+  // A call that the driver refused submitted nothing.
+  const bool refused = submission.queue_sequence == 0;
+  if (writer == nullptr) {
+    if (!refused) count_in_header(1);
+    return false;
+  }
+  writer->count_dropped({.queue = refused ? 0 : operation.queue,
+                         .flags = flag_if(refused, kFlagNotOperation),
+                         .first_operation = id,
+                         .last_operation = id,
+                         .last_sequence = submission.queue_sequence});
+  return false;
+}
+
+bool submitted(probe::OperationId id, const probe::Operation& operation, const probe::Submission& submission) noexcept {
+  // Interning publishes a text, so it comes before the entry.
+  const probe::Id long_pattern = intern_long_pattern(operation.copy);
+  const Entry entry;
+  Writer* writer = entry.writer();
+  if (writer == nullptr) [[unlikely]]
+    return drop_submission(nullptr, id, operation, submission);
+  if (submission.queue_sequence != 0) writer->note_sequence(operation.queue, submission.queue_sequence);
+
+  std::uint32_t geometry = 0;
+  bool geometry_is_new = false;
+  if (operation.geometry != nullptr) geometry = writer->find_geometry(*operation.geometry, &geometry_is_new);
+  // One reservation for all, so that an operation is recorded with its details or not at all.
+  std::size_t bytes = sizeof(OperationSubmittedRecord);
+  if (geometry_is_new) bytes += sizeof(GeometryRecord);
+  const probe::CopyDetail* copy = operation.copy;
+  const probe::Rectangle* rectangle = nullptr;
+  if (copy != nullptr) {
+    rectangle = copy->rectangle;
+    bytes += sizeof(CopyDetailRecord) + (rectangle != nullptr ? sizeof(RectangleRecord) : 0);
+  }
+  std::byte* place = writer->reserve(bytes);
+  if (place == nullptr) [[unlikely]]
+    return drop_submission(writer, id, operation, submission);
+
+  if (geometry_is_new) [[unlikely]] {
+    fill_geometry(*reinterpret_cast<GeometryRecord*>(place), geometry, *operation.geometry);
+    writer->remember_geometry(*operation.geometry, geometry);
+    place += sizeof(GeometryRecord);
+  }
+  fill_submitted(*reinterpret_cast<OperationSubmittedRecord*>(place), id, operation, submission, geometry, writer->id());
+  if (copy != nullptr) {
+    place += sizeof(OperationSubmittedRecord);
+    const std::uint32_t rectangle_id = rectangle == nullptr ? 0 : g_rectangles.fetch_add(1, std::memory_order_relaxed) + 1;
+    fill_copy(*reinterpret_cast<CopyDetailRecord*>(place), id, *copy, rectangle_id, long_pattern);
+    if (rectangle != nullptr) {
+      place += sizeof(CopyDetailRecord);
+      fill_rectangle(*reinterpret_cast<RectangleRecord*>(place), rectangle_id, copy->form, *rectangle);
+    }
+  }
+  writer->commit(bytes);
+  return true;
+}
+
+void complete(probe::OperationId id, const probe::Completion& completion) noexcept {
+  if (is_inherited(id)) [[unlikely]]
+    return;
+  const Entry entry;
+  Writer* writer = entry.writer();
+  std::byte* place = writer == nullptr ? nullptr : writer->reserve(sizeof(OperationCompletedRecord));
+  if (place == nullptr) [[unlikely]] {
+    if (writer == nullptr) return count_in_header(1);
+    return writer->count_dropped({.queue = completion.queue, .flags = kFlagCompletionLost, .first_operation = id, .last_operation = id});
+  }
+  static_assert(static_cast<int>(probe::CompletionStatus::unfinished) == 3);
+  constexpr std::uint32_t kFlagOfStatus[] = {0, kFlagFailed, kFlagUntimed, kFlagUnfinishedAtExit};
+  const std::uint32_t flags = kFlagOfStatus[static_cast<std::size_t>(completion.status) & 3] | flag_if(completion.clamped, kFlagClamped);
+  auto& record = *reinterpret_cast<OperationCompletedRecord*>(place);
+  record.header = header_of<OperationCompletedRecord>(RecordKind::operation_completed, flags);
+  record.operation = id;
+  record.queued = completion.ticks.queued;
+  record.submit = completion.ticks.submit;
+  record.start = completion.ticks.start;
+  record.end = completion.ticks.end;
+  record.queue = completion.queue;
+  record.status = completion.native_status;
+  writer->commit(sizeof record);
+}
+
+void lost(const probe::Loss& loss) noexcept {
+  if (internal::g_inherited_writers != 0 && is_inherited(loss.first)) return;
+  const Entry entry;
+  Writer* writer = entry.writer();
+  if (writer == nullptr) return count_in_header(loss.count);
+  LossRecord record{};
+  record.header = header_of<LossRecord>(RecordKind::loss, kFlagCompletionLost);
+  record.first_operation = loss.first;
+  record.last_operation = loss.last;
+  record.count = loss.count;
+  record.time_ns = now_ns();
+  record.queue = loss.queue;
+  record.cause = static_cast<std::uint32_t>(loss.cause);
+  if (writer->append(record)) return;
+  writer->count_dropped({.queue = loss.queue,
+                         .cause = loss.cause,
+                         .flags = kFlagCompletionLost,
+                         .first_operation = loss.first,
+                         .last_operation = loss.last,
+                         .count = loss.count});
+}
+
+void call_begin(probe::Id api, std::uint64_t enter_ns) noexcept {
+  CallBeginRecord record{};
+  record.header = header_of<CallBeginRecord>(RecordKind::call_begin);
+  record.enter_ns = enter_ns;
+  record.api = api;
+  append_other(record, &CallBeginRecord::thread);
+}
+
+void call(const probe::Call& call) noexcept {
+  ApiCallRecord record{};
+  record.header = header_of<ApiCallRecord>(RecordKind::api_call, flag_if(call.result != 0, kFlagFailed));
+  record.enter_ns = call.enter_ns;
+  record.exit_ns = call.exit_ns;
+  record.operation = call.operation;
+  record.api = call.api;
+  record.result = call.result;
+  append_other(record, &ApiCallRecord::thread);
+}
+
+void wait(const probe::Wait& wait) noexcept {
+  SynchronizationRecord record{};
+  record.header = header_of<SynchronizationRecord>(RecordKind::synchronization, flag_if(wait.result != 0, kFlagFailed));
+  record.enter_ns = wait.enter_ns;
+  record.exit_ns = wait.exit_ns;
+  record.handle = wait.handle;
+  record.type = static_cast<std::uint32_t>(wait.type);
+  record.api = wait.api;
+  record.context = wait.context;
+  record.queue = wait.queue;
+  record.result = wait.result;
+  record.wait_count = wait.wait_count;
+  append_other(record, &SynchronizationRecord::thread);
+}
+
+void memory(const probe::MemoryEvent& event) noexcept {
+  MemoryRecord record{};
+  record.header = header_of<MemoryRecord>(RecordKind::memory);
+  record.time_ns = event.time_ns;
+  record.address = event.address;
+  record.bytes = event.bytes;
+  record.total = event.total_bytes;
+  record.device = event.device;
+  record.context = event.context;
+  record.action = static_cast<std::uint8_t>(event.action);
+  record.type = static_cast<std::uint8_t>(event.type);
+  append_other(record);
+}
+
+void object(probe::ObjectKind kind, probe::Id id, probe::ObjectEvent event, const void* description) noexcept {
+  if (event == probe::ObjectEvent::destroyed) {
+    const ObjectEndRecord record = encode_object_end(kind, id, now_ns(probe::clock_domain()));
+    const Entry entry;
+    if (entry.writer() == nullptr) return definitions().end(kind, id, record, false);
+    const bool written = entry.writer()->append(record);
+    if (!written) definitions_are_missing();
+    definitions().end(kind, id, record, entry.writer()->segment().definitions_missing.load(std::memory_order_acquire));
+    return;
+  }
+  if (kind == probe::ObjectKind::kernel && description != nullptr) {
+    const MutexLock lock(g_filter_mutex);
+    g_filter.kernel_created(id, static_cast<const probe::KernelDescription*>(description)->name);
+  }
+  std::vector<std::byte> record = encode_object(kind, id, description);
+  if (record.empty()) return;
+  {
+    const Entry entry;
+    if (entry.writer() == nullptr || !entry.writer()->append_records(record)) definitions_are_missing();
+  }
+  definitions().put(kind, id, std::move(record));
+}
+
+void clock(const probe::ClockReading& reading) noexcept {
+  ClockReadingRecord record{};
+  record.header = header_of<ClockReadingRecord>(RecordKind::clock_reading, static_cast<std::uint32_t>(reading.method));
+  record.host_before_ns = reading.host_before_ns;
+  record.device_ticks = reading.device_ticks;
+  record.host_after_ns = reading.host_after_ns;
+  record.device = reading.device;
+  record.domain = static_cast<std::uint32_t>(probe::clock_domain());
+  record.error_ps = reading.error_ps;
+  // Also while paused: what was submitted before is still completing, and its times need these.
+  const Entry entry;
+  if (entry.writer() != nullptr && !entry.writer()->append(record)) entry.writer()->count_dropped({.flags = kFlagNotOperation});
+}
+
+void annotate(const probe::Annotation& annotation) noexcept {
+  AnnotationRecord record{};
+  record.header = header_of<AnnotationRecord>(RecordKind::annotation, static_cast<std::uint32_t>(annotation.type));
+  record.time_ns = annotation.time_ns;
+  record.range = annotation.range;
+  record.text = annotation.text.empty() ? 0 : probe::intern(annotation.text);
+  record.value = annotation.value;
+  append_other(record, &AnnotationRecord::thread);
+}
+
+void string(probe::Id id, std::string_view text) noexcept {
+  if (t_state.naming) return;
+  const Entry entry;
+  if (entry.writer() == nullptr || !entry.writer()->append_string(id, text)) definitions_are_missing();
+}
+
+void overhead(std::uint64_t begin_ns, std::uint64_t end_ns, std::uint32_t count) noexcept {
+  OverheadRecord record{};
+  record.header = header_of<OverheadRecord>(RecordKind::overhead);
+  record.begin_ns = begin_ns;
+  record.end_ns = end_ns;
+  record.count = count;
+  append_other(record, &OverheadRecord::thread);
+}
+
+constinit probe::Subscriber g_table = {
+    .abi = probe::kAbi,
+    .wanted = {0},
+    .begin = begin,
+    .submitted = submitted,
+    .complete = complete,
+    .lost = lost,
+    .call_begin = call_begin,
+    .call = call,
+    .wait = wait,
+    .memory = memory,
+    .object = object,
+    .clock = clock,
+    .annotate = annotate,
+    .string = string,
+    .overhead = overhead,
+};
+
+}  // namespace
+
+probe::Subscriber& internal::subscriber_table() noexcept { return g_table; }
+
+bool internal::set_kernel_expression(const char* expression) noexcept { return g_filter.set_expression(expression); }
+void internal::lock_kernel_filter_for_fork() noexcept XPU_NO_THREAD_SAFETY_ANALYSIS { g_filter_mutex.lock(); }
+void internal::unlock_kernel_filter_after_fork() noexcept XPU_NO_THREAD_SAFETY_ANALYSIS { g_filter_mutex.unlock(); }
+
+}  // namespace xpu::trace
