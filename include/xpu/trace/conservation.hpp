@@ -1,7 +1,7 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "xpu/base/export.hpp"
@@ -14,18 +14,18 @@ namespace xpu::trace {
 struct QueueBooks {
   std::size_t process = 0;
   std::uint32_t queue = 0;
-  std::uint64_t submitted = 0;  ///< From the queue's own sequence numbers.
-  std::uint64_t recorded = 0;   ///< Completions whose submission is on record, failed and untimed ones included.
-  std::uint64_t lost = 0;       ///< From loss records.
-  std::uint64_t pending = 0;    ///< Submitted, and neither completed nor lost.
-  std::uint64_t untimed = 0;    ///< Of `recorded`.
-  std::uint64_t failed = 0;     ///< Of `recorded`.
-  std::int64_t unexplained = 0; ///< submitted - recorded - lost - pending: must be 0.
+  std::uint64_t submitted = 0;   ///< From the queue's own sequence numbers.
+  std::uint64_t recorded = 0;    ///< Completions whose submission is on record, failed and untimed ones included.
+  std::uint64_t lost = 0;        ///< From loss records.
+  std::uint64_t pending = 0;     ///< Submitted, and neither completed nor lost.
+  std::uint64_t untimed = 0;     ///< Of `recorded`.
+  std::uint64_t failed = 0;      ///< Of `recorded`.
+  std::int64_t unexplained = 0;  ///< submitted - recorded - lost - pending: must be 0.
 };
 
 struct LossSummary {
   std::size_t process = 0;
-  std::uint32_t queue = 0;
+  std::uint32_t queue = 0;  ///< 0 = not known.
   std::uint32_t cause = 0;  ///< probe::LossCause.
   std::uint64_t count = 0;
 };
@@ -34,23 +34,28 @@ struct LossSummary {
 struct PendingOperation {
   std::size_t process = 0;
   std::uint32_t queue = 0, what = 0, api = 0;
+  std::uint32_t flags = 0;  ///< Of the submission: the command is in the upper 8 bits.
   std::uint64_t operation = 0, enter_ns = 0;
 };
 
 struct Conservation {
-  QueueBooks total;  ///< Sums; `process` and `queue` are 0.
+  /// Sums; `process` and `queue` are 0. Losses whose queue is not known are counted here, in `lost` and, where no gap in a queue's
+  /// sequence is left for them, in `submitted`.
+  QueueBooks total;
   std::uint64_t filtered = 0;
-  std::uint64_t refused_calls = 0;  ///< Submitting calls that the driver refused.
-  std::uint64_t lost_before_any_chunk = 0;  ///< Records of threads that never found a chunk; also counted in total.lost.
-  std::vector<QueueBooks> queues;
-  std::vector<LossSummary> losses;
-  std::vector<PendingOperation> pending;  ///< At most 1,000, the oldest first.
+  std::uint64_t refused_calls = 0;          ///< Submitting calls that the driver refused.
+  std::uint64_t lost_before_any_chunk = 0;  ///< Records of threads that never found a chunk; also counted in total.lost and `losses`.
+  std::uint64_t other_records_lost = 0;     ///< Records that are no operations (waits, calls, memory, …); in no other figure.
+  std::vector<QueueBooks> queues;           ///< Sorted by process and queue.
+  std::vector<LossSummary> losses;          ///< Sorted by process, queue and cause; together total.lost.
+  std::vector<PendingOperation> pending;    ///< At most 1,000, the oldest first.
 };
 
-/// Reads the whole recording once.
+/// Reads what the books need: queues, submissions, completions and losses; the submissions a second time when commands are pending. Memory:
+/// about half a byte per operation.
 XPU_EXPORT Result<Conservation> check_conservation(const Recording& recording);
 
-/// Name of a loss cause: "no_chunk", "ring_full", …
+/// Name of a loss cause: "no_chunk", "ring_full", …; "unknown" for other numbers.
 XPU_EXPORT const char* loss_cause_name(std::uint32_t cause) noexcept;
 
 }  // namespace xpu::trace
