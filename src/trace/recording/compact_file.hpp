@@ -69,7 +69,7 @@ class CompactFile {
   const std::vector<CompactProcess>& processes() const noexcept;
   /// Intact sections, in the order of writing.
   const std::vector<CompactSection>& sections() const noexcept;
-  /// Sorted. In a finished file empty: no segment is left that could repeat them.
+  /// Sorted. What segments still hold of them is a repetition.
   const std::vector<ChunkKey>& consumed_chunks() const noexcept;
   /// One sentence about what could not be read, empty when everything was.
   const std::string& damage() const noexcept;
@@ -134,6 +134,7 @@ class CompactWriter {
   std::uint64_t end_ = 0;
   std::vector<CompactProcess> processes_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> index_;  // pid and start -> processes_
+  std::vector<ConsumedChunk> chunks_;
   std::vector<CompactSection> sections_;
   std::vector<std::byte> buffer_;
 };

@@ -1,6 +1,6 @@
 #include <unistd.h>
 
-#include <algorithm>
+#include <cerrno>
 
 #include "trace/recording/compact_file.hpp"
 #include "trace/recording/compact_format.hpp"
@@ -93,6 +93,10 @@ Result<> CompactWriter::append(const CompactBatch& batch) {
 
   std::vector<std::uint32_t> indices;
   for (const CompactProcess& process : batch.processes) indices.push_back(process_index(process));
+  for (ConsumedChunk chunk : batch.chunks) {
+    chunk.process = indices[chunk.process];
+    chunks_.push_back(chunk);
+  }
   for (CompactSection section : batch.sections) {
     section.offset += payload;
     section.process = indices[section.process];
@@ -111,7 +115,7 @@ Result<> CompactWriter::finish(std::string_view manifest_json) {
   header.manifest_bytes = static_cast<std::uint32_t>(text.size());
   header.manifest_checksum = checksum_of(text);
   std::vector<std::byte> directory;
-  put_directory(directory, processes_, {}, sections_, header);
+  put_directory(directory, processes_, chunks_, sections_, header);
   DiskTrailer trailer{kTrailerMagic, end_ + buffer_.size(), 0, 0};
   trailer.checksum = own_checksum(trailer);
   put_frame(buffer_, FrameType::table, directory, {});
