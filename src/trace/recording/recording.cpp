@@ -88,6 +88,7 @@ Result<> Recording::Impl::open_file() {
   if (!opened) return Error{opened.error().code, fmt::format("{}: {}", path, opened.error().message)};
   compact = *std::move(opened);
   bytes = compact->file_bytes();
+  if (!compact->finished()) problems.push_back("the end of the file is missing");
   if (!compact->manifest().empty()) take_manifest(compact->manifest());
   take_compacted();
   for (std::size_t index = 0; index < process_of_compact.size(); ++index) {
