@@ -166,7 +166,7 @@ XPU_EXPORT Result<Report> make_report(const trace::Recording& recording, const R
 XPU_EXPORT std::string report_text(const Report& report, const ReportOptions& options);
 /// One JSON document, schema "xpu.report/1".
 XPU_EXPORT std::string report_json(const Report& report);
-/// The kernel table, one line a row after a line of names, RFC 4180; unknown is an empty field.
+/// The kernel table, one line a row after a line of names, quoted as in RFC 4180; unknown is an empty field.
 XPU_EXPORT std::string report_csv(const Report& report);
 
 }  // namespace xpu::profiler

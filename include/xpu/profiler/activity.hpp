@@ -1,0 +1,155 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "xpu/base/export.hpp"
+#include "xpu/profiler/definitions.hpp"
+
+/// What happened: one structure per kind of activity, plain data, valid while the handler that receives it runs (the definitions live longer).
+/// All times are host nanoseconds of the recording's clock domain.
+namespace xpu::profiler {
+
+/// What a command does on its device.
+enum class Command : std::uint8_t {
+  other = 0,
+  ndrange_kernel = 1,
+  task_kernel = 2,
+  native_kernel = 3,
+  read = 4,
+  write = 5,
+  copy = 6,
+  fill = 7,
+  map = 8,
+  unmap = 9,
+  migrate = 10,
+  marker = 11,
+  barrier = 12,
+  shared_free = 13,
+  command_buffer = 14,
+  acquire_external = 15,
+  release_external = 16,
+};
+/// "ndrange_kernel", "read", … ; "other" for numbers of a later version.
+XPU_EXPORT std::string_view to_string(Command command) noexcept;
+
+enum class CopyDirection : std::uint8_t { unknown = 0, host_to_device = 1, device_to_host = 2, device_to_device = 3, host_to_host = 4, peer = 5 };
+enum class MemoryType : std::uint8_t { unknown = 0, host = 1, device = 2, shared = 3, pinned = 4, image = 5 };
+XPU_EXPORT std::string_view to_string(MemoryType type) noexcept;
+
+/// What became of a command.
+enum class CommandState : std::uint8_t {
+  completed,
+  failed,      ///< It ended with an error.
+  unfinished,  ///< It was still running when the process ended.
+  pending,     ///< Submitted, and nothing was heard of it again.
+  lost,        ///< Submitted, and its completion was dropped: counted in a loss.
+  refused,     ///< The driver refused the call: there never was a command.
+};
+
+struct Activity {
+  std::int64_t start_ns = 0;
+  std::uint64_t duration_ns = 0;
+  /// Joins a call with its command, unique over all processes of a recording, counted from 1 in the order in which activities are handed out.
+  std::uint32_t correlation = 0;
+  const ProcessDefinition* process = nullptr;
+};
+
+/// A call of the device API on the host.
+struct RuntimeActivity : Activity {
+  const ThreadDefinition* thread = nullptr;
+  const NameDefinition* api = nullptr;
+  std::int32_t result = 0;
+  bool submits = false;         ///< It submitted, or tried to submit, a command.
+  bool failed = false;
+  bool duration_known = true;   ///< False: only the entry is on record (`--device-only`, or the process died inside).
+};
+
+/// What all commands on a device have in common.
+///
+/// `start_ns` is mapped from the device's clock and is right within `error_ns`; so it may lie before the entry of its call by up to that much.
+/// `duration_ns` comes from the device's ticks alone and carries no mapping error.
+struct DeviceActivity : Activity {
+  const QueueDefinition* queue = nullptr;
+  const RuntimeActivity* call = nullptr;  ///< The submitting call, or null when it is not on record.
+  Command command = Command::other;
+  CommandState state = CommandState::completed;
+  std::int32_t native_status = 0;
+  bool timed = false;   ///< `duration_ns` is known.
+  bool placed = false;  ///< `start_ns` is known as well. Without it `start_ns` is time of the device's own clock, good for differences only.
+  std::uint64_t error_ns = 0;
+  std::optional<std::int64_t> queued_ns, submitted_ns;  ///< When the driver took it, and when the device got it.
+  /// 0, or the row beside its queue's own on which it overlaps nothing: commands of one queue that ran at the same time have different lanes.
+  std::uint32_t lane = 0;
+  /// By how much a picture must move the start to the right, so that rounding and drift do not make neighbours on a row overlap; at most `error_ns`.
+  std::uint32_t nudge_ns = 0;
+};
+
+struct KernelActivity : DeviceActivity {
+  const KernelDefinition* kernel = nullptr;
+  const GeometryDefinition* geometry = nullptr;  ///< Or null.
+};
+
+/// read, write, copy, map, unmap and migrate.
+struct MemcpyActivity : DeviceActivity {
+  CopyDirection direction = CopyDirection::unknown;
+  MemoryType source = MemoryType::unknown, destination = MemoryType::unknown;
+  std::optional<std::uint64_t> bytes;
+};
+
+struct MemsetActivity : DeviceActivity {
+  MemoryType destination = MemoryType::unknown;
+  std::optional<std::uint64_t> bytes;
+};
+
+/// Every other command: markers, barriers, frees, command buffers.
+struct CommandActivity : DeviceActivity {};
+
+/// Kinds of waiting on the host.
+enum class WaitType : std::uint32_t { unknown = 0, queue = 1, events = 2, blocking_call = 3, device = 4, stream_on_event = 5 };
+XPU_EXPORT std::string_view to_string(WaitType type) noexcept;
+
+struct SynchronizationActivity : Activity {
+  const ThreadDefinition* thread = nullptr;
+  const NameDefinition* api = nullptr;
+  const QueueDefinition* queue = nullptr;  ///< Null = unknown or several.
+  WaitType type = WaitType::unknown;
+  std::uint32_t context = 0;
+  std::uint32_t wait_count = 0;
+  std::int32_t result = 0;
+};
+
+/// Time that recording itself took, sampled: it stands for `count` calls.
+struct OverheadActivity : Activity {
+  const ThreadDefinition* thread = nullptr;
+  std::uint64_t count = 1;
+};
+
+/// An allocation or a release, at `start_ns`.
+struct MemoryActivity : Activity {
+  bool allocates = true;
+  MemoryType type = MemoryType::device;
+  std::uint64_t address = 0, bytes = 0;
+  std::uint64_t alive_bytes = 0;  ///< In this context, after the event.
+  std::uint32_t context = 0;      ///< In its process.
+};
+
+/// What the program said about itself.
+struct AnnotationActivity : Activity {
+  enum class Type : std::uint8_t { range, mark, counter };
+  Type type = Type::mark;
+  const ThreadDefinition* thread = nullptr;
+  const NameDefinition* text = nullptr;
+  double value = 0;            ///< Of a counter.
+  bool duration_known = true;  ///< False for a range that was never closed, or a close without an opening (then a mark of no length).
+};
+
+/// Commands whose record was dropped, at `start_ns`.
+struct LossActivity : Activity {
+  const QueueDefinition* queue = nullptr;  ///< Null = unknown.
+  std::uint32_t cause = 0;
+  std::uint64_t count = 0;
+};
+
+}  // namespace xpu::profiler

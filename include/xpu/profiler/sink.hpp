@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+
+#include "xpu/base/export.hpp"
+#include "xpu/base/result.hpp"
+#include "xpu/profiler/activity.hpp"
+#include "xpu/profiler/definitions.hpp"
+#include "xpu/trace/recording/recording.hpp"
+
+namespace xpu::profiler {
+
+/// What linking saw, in numbers.
+struct LinkSummary {
+  std::uint64_t commands = 0;      ///< Submissions that the driver accepted.
+  std::uint64_t refused = 0;       ///< Submissions that it refused.
+  std::uint64_t linked = 0;        ///< Of `commands`: with their completion.
+  std::uint64_t untimed = 0;       ///< Of `linked`: without usable times.
+  std::uint64_t unplaced = 0;      ///< Of `linked`: timed, but no clock reading says when in host time.
+  std::uint64_t pending = 0;       ///< Of `commands`: neither completed nor lost.
+  std::uint64_t lost = 0;          ///< Of `commands`: the completion was dropped.
+  std::uint64_t orphans = 0;       ///< Completions without a submission.
+  std::uint64_t duplicates = 0;    ///< Records of an operation that already had one of the same kind; the first is used.
+};
+
+/// What is known before the first activity.
+struct SessionInfo {
+  const trace::Manifest* manifest = nullptr;
+  const Definitions* definitions = nullptr;  ///< Lives as long as the session; devices, clocks and queues are complete.
+  std::uint64_t commands = 0;                ///< That are about to come, roughly: for a progress bar.
+  std::int64_t earliest_ns = 0;              ///< No device activity starts before, nor did the program.
+};
+
+/// Takes activities in the order in which they become known, not in that of time; a command comes right behind its call. One thread at a time.
+/// A sink that fails remembers why and returns it from `end`.
+class XPU_EXPORT Sink {
+ public:
+  virtual ~Sink();
+
+  virtual void begin(const SessionInfo&) {}
+  virtual void handle_runtime_activity(const RuntimeActivity&) {}
+  virtual void handle_kernel_activity(const KernelActivity&) {}
+  virtual void handle_memcpy_activity(const MemcpyActivity&) {}
+  virtual void handle_memset_activity(const MemsetActivity&) {}
+  virtual void handle_command_activity(const CommandActivity&) {}
+  virtual void handle_synchronization_activity(const SynchronizationActivity&) {}
+  virtual void handle_overhead_activity(const OverheadActivity&) {}
+  virtual void handle_memory_activity(const MemoryActivity&) {}
+  virtual void handle_annotation_activity(const AnnotationActivity&) {}
+  virtual void handle_loss_activity(const LossActivity&) {}
+  virtual Result<> end(const LinkSummary&) { return {}; }
+};
+
+}  // namespace xpu::profiler

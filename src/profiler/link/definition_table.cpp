@@ -1,0 +1,266 @@
+#include "profiler/link/definition_table.hpp"
+
+#include <cstring>
+
+#include "base/probe.hpp"
+#include "profiler/link/demangle.hpp"
+#include "profiler/link/record_cast.hpp"
+
+namespace xpu::profiler {
+namespace {
+
+using trace::RecordKind;
+
+/// What makes a device the same one in two processes.
+std::string identity_of(const std::string& name, const std::string& driver, const trace::DeviceRecord& record) {
+  std::string identity = name + '\0' + driver + '\0';
+  identity.append(reinterpret_cast<const char*>(record.uuid), sizeof record.uuid);
+  identity.append(reinterpret_cast<const char*>(&record.pci_domain), sizeof record.pci_domain);
+  identity.append(reinterpret_cast<const char*>(record.pci), sizeof record.pci);
+  return identity;
+}
+
+}  // namespace
+
+DefinitionTable::DefinitionTable(const RecordSource& source)
+    : source_processes_(source.processes()), processes_(source_processes_.size()), equal_devices_(processes_.size()) {
+  for (const trace::ProcessInfo& info : source_processes_) {
+    ProcessDefinition& process = definitions_.processes.emplace_back();
+    process.index = static_cast<std::uint32_t>(definitions_.processes.size() - 1);
+    process.pid = info.pid;
+    process.start_ns = info.start_ns;
+    process.closed = info.state == trace::SegmentState::closed;
+  }
+}
+
+void DefinitionTable::add(std::size_t process_index, const trace::RecordHeader& header) {
+  if (process_index >= processes_.size()) return;
+  Process& process = processes_[process_index];
+  switch (static_cast<RecordKind>(header.kind)) {
+    case RecordKind::string:
+      if (const auto* record = record_cast<trace::StringRecord>(header)) add_text(process, *record);
+      break;
+    case RecordKind::process:
+      if (const auto* record = record_cast<trace::ProcessRecord>(header)) {
+        ProcessDefinition& definition = definitions_.processes[process_index];
+        definition.name = text_behind(*record, record->name_bytes);
+        if (record->rank >= 0) definition.rank = record->rank;
+      }
+      break;
+    case RecordKind::thread:
+      if (const auto* record = record_cast<trace::ThreadRecord>(header)) process.threads[record->thread].record = *record;
+      break;
+    case RecordKind::device:
+      if (const auto* record = record_cast<trace::DeviceRecord>(header)) {
+        std::optional<trace::DeviceRecord>& slot = process.devices[record->device].record;
+        // Described again when its clock became known; in which order the two are read is open.
+        if (!slot || record->clock_domain != 0) slot = *record;
+      }
+      break;
+    case RecordKind::queue:
+      if (const auto* record = record_cast<trace::QueueRecord>(header)) process.queues[record->queue].record = *record;
+      break;
+    case RecordKind::kernel:
+      if (const auto* record = record_cast<trace::KernelRecord>(header)) process.kernels[record->what].record = *record;
+      break;
+    case RecordKind::geometry:
+      if (const auto* record = record_cast<trace::GeometryRecord>(header)) process.geometries[record->geometry].record = *record;
+      break;
+    case RecordKind::annotation:
+      if (const auto* record = record_cast<trace::AnnotationRecord>(header)) {
+        const auto type = static_cast<probe::AnnotationType>(header.flags);
+        if (type == probe::AnnotationType::name_queue) process.queue_names[record->range] = record->text;
+        if (type == probe::AnnotationType::name_thread) process.thread_names[record->thread] = record->text;
+      }
+      break;
+    case RecordKind::clock_reading:
+      if (const auto* record = record_cast<trace::ClockReadingRecord>(header)) add_reading(process_index, *record);
+      break;
+    default: break;
+  }
+}
+
+void DefinitionTable::add_text(Process& process, const trace::StringRecord& record) {
+  Text& text = process.texts[record.id];
+  const std::string_view piece = text_behind(record, record.bytes);
+  if (text.continues) {
+    text.text += piece;
+  } else if (!text.known) {
+    text.text = piece;
+  }
+  text.known = true;
+  text.continues = (record.header.flags & trace::kFlagContinues) != 0;
+}
+
+void DefinitionTable::add_reading(std::size_t process, const trace::ClockReadingRecord& record) {
+  // A reading against another host clock says nothing about ours.
+  if (record.domain != 0 && record.domain != static_cast<std::uint32_t>(source_processes_[process].domain)) return;
+  processes_[process].devices[record.device].points.push_back(
+      {record.host_before_ns, record.host_after_ns, record.device_ticks, record.error_ps});
+}
+
+void DefinitionTable::finish() {
+  for (std::size_t index = 0; index < processes_.size(); ++index) {
+    Process& process = processes_[index];
+    process.devices.for_each([&](std::uint64_t id, Device& entry) {
+      if (entry.record || !entry.points.empty()) device(index, static_cast<std::uint32_t>(id));
+    });
+    process.threads.for_each([&](std::uint64_t id, auto& entry) {
+      if (entry.record) thread(index, static_cast<std::uint32_t>(id));
+    });
+    process.queues.for_each([&](std::uint64_t id, auto& entry) {
+      if (entry.record) queue(index, static_cast<std::uint32_t>(id));
+    });
+    process.kernels.for_each([&](std::uint64_t id, auto& entry) {
+      if (entry.record) kernel(index, static_cast<std::uint32_t>(id));
+    });
+    process.geometries.for_each([&](std::uint64_t id, auto& entry) {
+      if (entry.record) geometry(index, static_cast<std::uint32_t>(id));
+    });
+  }
+}
+
+std::string_view DefinitionTable::text(std::size_t process, std::uint32_t id) const {
+  const Text* text = id == 0 ? nullptr : processes_[process].texts.find(id);
+  return text == nullptr ? std::string_view() : text->text;
+}
+
+DefinitionTable::Device& DefinitionTable::device(std::size_t process, std::uint32_t id) {
+  Device& entry = processes_[process].devices[id];
+  if (entry.definition != nullptr) return entry;
+
+  trace::DeviceRecord record{};
+  if (entry.record) record = *entry.record;
+  const std::string name(text(process, record.name));
+  const std::string driver(text(process, record.driver));
+  // An undescribed device equals no other one.
+  std::string identity = entry.record ? identity_of(name, driver, record) : "undescribed " + std::to_string(process) + ' ' + std::to_string(id);
+  identity += '#' + std::to_string(equal_devices_[process][identity]++);
+
+  const DeviceDefinition*& merged = devices_by_identity_[identity];
+  if (merged == nullptr) {
+    DeviceDefinition& made = definitions_.devices.emplace_back();
+    made.index = static_cast<std::uint32_t>(definitions_.devices.size() - 1);
+    made.name = name.empty() ? "unknown device" : name;
+    made.driver = driver;
+    merged = &made;
+  }
+  entry.definition = merged;
+
+  ClockDefinition& clock = definitions_.clocks.emplace_back();
+  clock.index = static_cast<std::uint32_t>(definitions_.clocks.size() - 1);
+  clock.process = &definitions_.processes[process];
+  clock.device = merged;
+  clock.domain = static_cast<ClockDomain>(record.clock_domain);
+  clock.tick_numerator = record.tick_numerator;
+  clock.tick_denominator = record.tick_denominator;
+  clock.readings = entry.points.size();
+  entry.clock = &clock;
+
+  DeviceClock& working = clocks_.emplace_back();
+  working.counts = record.tick_numerator != 0 && record.tick_denominator != 0 && record.valid_bits >= 1;
+  if (working.counts) {
+    working.unit = {record.tick_numerator, record.tick_denominator, record.valid_bits > 64 ? 64 : record.valid_bits};
+    working.map = trace::ClockMap(std::move(entry.points), working.unit);
+  }
+  entry.points = {};
+  return entry;
+}
+
+const ThreadDefinition& DefinitionTable::thread(std::size_t process, std::uint32_t writer) {
+  auto& entry = processes_[process].threads[writer];
+  if (entry.definition == nullptr) {
+    ThreadDefinition& made = definitions_.threads.emplace_back();
+    made.index = static_cast<std::uint32_t>(definitions_.threads.size() - 1);
+    made.process = &definitions_.processes[process];
+    if (entry.record) {
+      made.os_thread = entry.record->os_thread;
+      made.name = text(process, entry.record->name);
+    }
+    const auto named = processes_[process].thread_names.find(writer);
+    if (named != processes_[process].thread_names.end()) made.name = text(process, named->second);
+    entry.definition = &made;
+  }
+  return *entry.definition;
+}
+
+const QueueDefinition& DefinitionTable::queue(std::size_t process, std::uint32_t id) {
+  auto& entry = processes_[process].queues[id];
+  if (entry.definition == nullptr) {
+    QueueDefinition& made = definitions_.queues.emplace_back();
+    made.index = static_cast<std::uint32_t>(definitions_.queues.size() - 1);
+    made.id = id;
+    made.process = &definitions_.processes[process];
+    const Device& its_device = device(process, entry.record ? entry.record->device : 0);
+    made.device = its_device.definition;
+    made.clock = its_device.clock;
+    if (entry.record) {
+      made.context = entry.record->context;
+      made.name = text(process, entry.record->name);
+      made.out_of_order = (entry.record->header.flags & trace::kFlagQueueOutOfOrder) != 0;
+      const auto named = processes_[process].queue_names.find(entry.record->native);
+      if (named != processes_[process].queue_names.end()) made.name = text(process, named->second);
+    }
+    entry.definition = &made;
+  }
+  return *entry.definition;
+}
+
+const KernelDefinition& DefinitionTable::kernel(std::size_t process, std::uint32_t id) {
+  auto& entry = processes_[process].kernels[id];
+  if (entry.definition == nullptr) {
+    KernelDefinition& made = definitions_.kernels.emplace_back();
+    made.index = static_cast<std::uint32_t>(definitions_.kernels.size() - 1);
+    made.process = &definitions_.processes[process];
+    if (entry.record) {
+      made.raw_name = text(process, entry.record->name);
+      made.local_bytes = entry.record->local_bytes;
+      made.private_bytes = entry.record->private_bytes;
+      made.sub_group = entry.record->sub_group;
+    }
+    if (made.raw_name.empty()) made.raw_name = id == 0 ? "unnamed kernel" : "kernel " + std::to_string(id);
+    made.name = demangle(made.raw_name);
+    entry.definition = &made;
+  }
+  return *entry.definition;
+}
+
+const GeometryDefinition* DefinitionTable::geometry(std::size_t process, std::uint32_t id) {
+  if (id == 0) return nullptr;
+  auto* entry = processes_[process].geometries.find(id);
+  if (entry == nullptr || !entry->record) return nullptr;
+  if (entry->definition == nullptr) {
+    GeometryDefinition& made = definitions_.geometries.emplace_back();
+    made.index = static_cast<std::uint32_t>(definitions_.geometries.size() - 1);
+    made.dimensions = entry->record->dimensions > 3 ? 3 : entry->record->dimensions;
+    std::memcpy(made.offset, entry->record->offset, sizeof made.offset);
+    std::memcpy(made.global, entry->record->global, sizeof made.global);
+    std::memcpy(made.local, entry->record->local, sizeof made.local);
+    entry->definition = &made;
+  }
+  return entry->definition;
+}
+
+const NameDefinition& DefinitionTable::name(std::size_t process, std::uint32_t string) {
+  Text* text = string == 0 ? nullptr : processes_[process].texts.find(string);
+  if (text == nullptr || !text->known) return intern("unknown");
+  if (text->definition == nullptr) text->definition = &intern(text->text);
+  return *text->definition;
+}
+
+const NameDefinition& DefinitionTable::intern(std::string_view text) {
+  const auto found = names_.find(text);
+  if (found != names_.end()) return *found->second;
+  NameDefinition& made = definitions_.names.emplace_back();
+  made.index = static_cast<std::uint32_t>(definitions_.names.size() - 1);
+  made.text = text;
+  names_.emplace(made.text, &made);
+  return made;
+}
+
+void DefinitionTable::set_error(const ClockDefinition& clock, std::uint64_t median_ns, std::uint64_t max_ns) {
+  definitions_.clocks[clock.index].error_median_ns = median_ns;
+  definitions_.clocks[clock.index].error_max_ns = max_ns;
+}
+
+}  // namespace xpu::profiler

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "profiler/link/paged_index.hpp"
+#include "xpu/profiler/definitions.hpp"
+#include "xpu/profiler/record_source.hpp"
+#include "xpu/trace/clock_map.hpp"
+#include "xpu/trace/records.hpp"
+
+namespace xpu::profiler {
+
+/// The clock of a device in one process, with what is needed to map its ticks.
+struct DeviceClock {
+  trace::ClockMap map;
+  trace::TickUnit unit;
+  bool counts = false;  ///< The length of a tick is known.
+  bool wraps() const noexcept { return unit.valid_bits < 64; }
+};
+
+/// Collects the records that describe something and answers "what is id N of process P". One owner at a time.
+///
+/// Descriptions may come in any order and refer to each other, so `add` only keeps them; `finish` builds the definitions in the order of processes
+/// and ids, which makes their indices independent of the order of batches. An id that nothing describes gets a definition when it is first asked for.
+class DefinitionTable {
+ public:
+  explicit DefinitionTable(const RecordSource& source);
+
+  void add(std::size_t process, const trace::RecordHeader& header);
+  void finish();
+
+  /// After `finish`. `process` is an index into the source's processes.
+  const ProcessDefinition& process(std::size_t process) const { return definitions_.processes[process]; }
+  const ThreadDefinition& thread(std::size_t process, std::uint32_t writer);
+  const QueueDefinition& queue(std::size_t process, std::uint32_t id);
+  const KernelDefinition& kernel(std::size_t process, std::uint32_t id);
+  const GeometryDefinition* geometry(std::size_t process, std::uint32_t id);  ///< Null for 0 and for what nothing describes.
+  const NameDefinition& name(std::size_t process, std::uint32_t string);      ///< "unknown" for 0 and for what nothing describes.
+
+  const DeviceClock& clock(const ClockDefinition& clock) const { return clocks_[clock.index]; }
+  void set_error(const ClockDefinition& clock, std::uint64_t median_ns, std::uint64_t max_ns);
+
+  const Definitions& definitions() const noexcept { return definitions_; }
+
+ private:
+  template <typename Record, typename Definition>
+  struct Entry {
+    std::optional<Record> record;
+    const Definition* definition = nullptr;
+  };
+  template <typename Record, typename Definition>
+  using Entries = PagedIndex<Entry<Record, Definition>, 32>;
+  struct Text {
+    std::string text;
+    bool continues = false;
+    bool known = false;
+    const NameDefinition* definition = nullptr;
+  };
+  struct Device {
+    std::optional<trace::DeviceRecord> record;
+    std::vector<trace::ClockPoint> points;
+    const DeviceDefinition* definition = nullptr;
+    const ClockDefinition* clock = nullptr;
+  };
+  struct Process {
+    PagedIndex<Text, 64> texts;
+    PagedIndex<Device, 8> devices;
+    Entries<trace::ThreadRecord, ThreadDefinition> threads;
+    Entries<trace::QueueRecord, QueueDefinition> queues;
+    Entries<trace::KernelRecord, KernelDefinition> kernels;
+    Entries<trace::GeometryRecord, GeometryDefinition> geometries;
+    std::unordered_map<std::uint64_t, std::uint32_t> queue_names;   // native handle -> string
+    std::unordered_map<std::uint32_t, std::uint32_t> thread_names;  // writer -> string
+  };
+
+  void add_text(Process& process, const trace::StringRecord& record);
+  void add_reading(std::size_t process, const trace::ClockReadingRecord& record);
+  std::string_view text(std::size_t process, std::uint32_t id) const;
+  Device& device(std::size_t process, std::uint32_t id);
+  const NameDefinition& intern(std::string_view text);
+
+  const std::vector<trace::ProcessInfo>& source_processes_;
+  std::vector<Process> processes_;
+  std::vector<DeviceClock> clocks_;
+  std::unordered_map<std::string, const DeviceDefinition*> devices_by_identity_;
+  std::vector<std::unordered_map<std::string, std::uint32_t>> equal_devices_;  // per process: how many of an identity there are
+  std::unordered_map<std::string_view, const NameDefinition*> names_;
+  Definitions definitions_;
+};
+
+}  // namespace xpu::profiler

@@ -1,0 +1,382 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "profiler/report/text_format.hpp"
+#include "profiler/report/text_table.hpp"
+#include "xpu/profiler/report.hpp"
+
+namespace xpu::profiler {
+namespace {
+
+using Times = std::vector<std::optional<std::int64_t>>;
+
+std::optional<std::int64_t> signed_time(std::optional<std::uint64_t> ns) {
+  if (!ns) return std::nullopt;
+  return static_cast<std::int64_t>(std::min<std::uint64_t>(*ns, INT64_MAX));
+}
+
+std::string percent(std::optional<double> share) { return share ? fmt::format("{:.1f}", *share * 100) : "-"; }
+
+/// "busy 71.2 %"; the ends of the scale are kept for what is really nothing or everything.
+std::string percent_of(std::uint64_t part, std::uint64_t whole) {
+  if (whole == 0) return "-";
+  if (part != 0 && part != whole) {
+    const double value = 100 * static_cast<double>(part) / static_cast<double>(whole);
+    if (value < 0.05) return "<0.1 %";
+    return fmt::format("{:.1f} %", std::min(value, 99.9));
+  }
+  return part == 0 ? "0 %" : "100 %";
+}
+
+std::string plural(std::uint64_t count, std::string_view noun) { return grouped(count) + ' ' + std::string(noun) + (count == 1 ? "" : "s"); }
+
+/// A column of times of one kind, in one unit.
+struct TimeColumn {
+  template <typename Rows, typename Time>
+  TimeColumn(const Rows& rows, Time&& time_of) {
+    for (const auto& row : rows) times.push_back(time_of(row));
+    unit.emplace(times);
+  }
+  std::string heading(std::string_view name) const { return std::string(name) + ' ' + std::string(unit->name()); }
+  std::string cell(std::size_t row) const { return unit->show(times[row]); }
+
+  Times times;
+  std::optional<TimeUnit> unit;
+};
+
+class ReportText {
+ public:
+  ReportText(const Report& report, const ReportOptions& options)
+      : report_(report), options_(options), style_{options.width > 0 ? static_cast<std::size_t>(options.width) : 100, options.wide, options.color} {}
+
+  std::string write() {
+    headline();
+    kernels();
+    transfers("Copies", report_.copies);
+    transfers("Fills", report_.fills);
+    api();
+    calls();
+    memory();
+    books();
+    return std::move(text_);
+  }
+
+ private:
+  void headline();
+  void device_line(const Report::Device& device);
+  void commands_line();
+  void kernels();
+  void transfers(std::string_view title, const std::vector<Report::Transfer>& transfers);
+  void api();
+  void calls();
+  void memory();
+  void books();
+  void pending();
+  void clocks();
+  void overhead();
+
+  void line(std::string_view text) { text_.append(text).append("\n"); }
+  /// "label   what it is"
+  void fact(std::string_view label, std::string_view text) { line(fmt::format("{:<10}{}", label, text)); }
+  template <typename Rows>
+  std::size_t shown_rows(const Rows& rows) const {
+    return options_.top <= 0 ? rows.size() : std::min(rows.size(), static_cast<std::size_t>(options_.top));
+  }
+  template <typename Rows>
+  std::vector<typename Rows::value_type> top_rows(const Rows& rows) const {
+    return {rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(shown_rows(rows))};
+  }
+  void finish_table(const TextTable& table, std::size_t shown, std::size_t all) {
+    text_ += '\n' + table.render(style_);
+    if (shown < all) line(style_.dim(fmt::format("… and {} more (--top 0 shows all)", grouped(all - shown))));
+  }
+  bool many_processes() const { return report_.processes.size() > 1; }
+  std::string of_process(std::uint64_t pid) const { return many_processes() ? fmt::format(" of process {}", pid) : ""; }
+  std::string place_of(const Report::Kernel& kernel) const;
+
+  const Report& report_;
+  const ReportOptions& options_;
+  const TextStyle style_;
+  std::string text_;
+};
+
+void ReportText::headline() {
+  const Report::Program& program = report_.program;
+  std::string command;
+  for (const std::string& argument : program.argv) command += (command.empty() ? "" : " ") + printable(argument);
+  std::string end;
+  bool bad_end = false;
+  if (program.exit_code) {
+    end = fmt::format("exit {}", *program.exit_code);
+    bad_end = *program.exit_code != 0;
+  } else if (program.signal) {
+    const char* name = ::sigabbrev_np(*program.signal);
+    end = name == nullptr ? fmt::format("killed by signal {}", *program.signal) : fmt::format("killed by SIG{}", name);
+    bad_end = true;
+  } else {
+    end = "end not known";
+    bad_end = true;
+  }
+  if (program.wall_ns) end += " after " + single_time(*program.wall_ns);
+  const std::size_t room = style_.wide || style_.width < 40 + end.size() ? 1000 : style_.width - 12 - end.size();
+  fact("program", style_.bold(shorten(command, room)) + "  " + (bad_end ? style_.alarming(end) : end));
+  if (!program.path.empty()) fact("recording", printable(program.path));
+  if (!program.finished) fact("", style_.alarming("the recording was not finished"));
+  if (!program.damage.empty()) fact("", style_.alarming(printable(program.damage)));
+  for (const Report::Process& process : report_.processes) {
+    if (many_processes()) fact("process", fmt::format("{}  {}{}", process.pid, printable(process.name), process.closed ? "" : style_.alarming("  did not detach")));
+  }
+  for (const Report::Device& device : report_.devices) device_line(device);
+  commands_line();
+}
+
+void ReportText::device_line(const Report::Device& device) {
+  std::string text = printable(device.name);
+  if (!device.driver.empty()) text += " (" + printable(device.driver) + ')';
+  std::string use = "not used";
+  if (device.span_ns) {
+    use = fmt::format("busy {} of {}, idle {}", percent_of(*device.busy_ns, *device.span_ns), single_time(*device.span_ns), single_time(*device.idle_ns));
+  } else if (device.commands != 0) {
+    use = "busy time not known";
+  }
+  const std::size_t room = style_.wide || style_.width < 40 + display_width(use) ? 1000 : style_.width - 12 - display_width(use);
+  fact(fmt::format("device {}", device.id), shorten(text, room) + "  " + use);
+}
+
+void ReportText::commands_line() {
+  std::uint64_t kernels = 0, copies = 0, fills = 0;
+  for (const Report::Kernel& kernel : report_.kernels) kernels += kernel.calls;
+  for (const Report::Transfer& copy : report_.copies) copies += copy.calls;
+  for (const Report::Transfer& fill : report_.fills) fills += fill.calls;
+  const Report::Conservation& books = report_.conservation;
+  std::string text = plural(books.submitted, "command");
+  std::string parts;
+  const auto part = [&](std::uint64_t count, std::string_view one, std::string_view many) {
+    if (count != 0) parts += fmt::format("{}{} {}", parts.empty() ? ": " : ", ", grouped(count), count == 1 ? one : many);
+  };
+  if (options_.kernels_regex.empty()) part(kernels, "kernel", "kernels");
+  part(copies, "copy", "copies");
+  part(fills, "fill", "fills");
+  text += parts;
+  text += "; ";
+  text += books.lost == 0 ? "none lost" : style_.alarming(fmt::format("{} lost", grouped(books.lost)));
+  if (books.failed != 0) text += "; " + style_.alarming(fmt::format("{} failed", grouped(books.failed)));
+  if (books.pending != 0) text += "; " + style_.alarming(fmt::format("{} pending", grouped(books.pending)));
+  fact("commands", text);
+}
+
+/// What a row is about besides its kernel.
+std::string ReportText::place_of(const Report::Kernel& kernel) const {
+  switch (options_.by) {
+    case ReportOptions::By::process: return kernel.process ? fmt::format("{}", *kernel.process) : "-";
+    case ReportOptions::By::queue: return kernel.queue ? fmt::format("{}{}", *kernel.queue, many_processes() ? fmt::format(" of {}", kernel.process.value_or(0)) : "") : "-";
+    case ReportOptions::By::thread: return kernel.thread ? fmt::format("{}", *kernel.thread) : "-";
+    case ReportOptions::By::none:
+    case ReportOptions::By::kernel: break;
+  }
+  return kernel.device ? fmt::format("{}", *kernel.device) : "several";
+}
+
+void ReportText::kernels() {
+  if (report_.kernels.empty()) {
+    if (!options_.kernels_regex.empty()) line(fmt::format("\nNo kernel matches '{}'.", printable(options_.kernels_regex)));
+    return;
+  }
+  const std::vector<Report::Kernel> rows = top_rows(report_.kernels);
+  const TimeColumn total(rows, [](const Report::Kernel& row) { return signed_time(row.total_ns); });
+  const TimeColumn average(rows, [](const Report::Kernel& row) { return signed_time(row.avg_ns); });
+  const TimeColumn shortest(rows, [](const Report::Kernel& row) { return signed_time(row.min_ns); });
+  const TimeColumn median(rows, [](const Report::Kernel& row) { return signed_time(row.median_ns); });
+  const TimeColumn p99(rows, [](const Report::Kernel& row) { return signed_time(row.p99_ns); });
+  const TimeColumn longest(rows, [](const Report::Kernel& row) { return signed_time(row.max_ns); });
+  const TimeColumn delay(rows, [](const Report::Kernel& row) { return row.launch_delay_ns ? std::optional(row.launch_delay_ns->median) : std::nullopt; });
+  const bool failures = std::any_of(rows.begin(), rows.end(), [](const Report::Kernel& row) { return row.failed != 0; });
+  const bool delays = std::any_of(rows.begin(), rows.end(), [](const Report::Kernel& row) { return row.launch_delay_ns.has_value(); });
+  const char* place = options_.by == ReportOptions::By::process  ? "process"
+                      : options_.by == ReportOptions::By::queue  ? "queue"
+                      : options_.by == ReportOptions::By::thread ? "thread"
+                      : report_.devices.size() > 1               ? "device"
+                                                                 : nullptr;
+
+  TextTable table("Kernels");
+  if (place != nullptr) table.add_column(place);
+  table.add_column("calls");
+  if (failures) table.add_column("failed");
+  table.add_column(total.heading("total"));
+  table.add_column("share %");
+  table.add_column(average.heading("avg"), 1);
+  table.add_column(shortest.heading("min"), 3);
+  table.add_column(median.heading("median"));
+  table.add_column(p99.heading("p99"), 2);
+  table.add_column(longest.heading("max"));
+  if (delays) table.add_column(delay.heading("delay"), 4);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Report::Kernel& row = rows[i];
+    std::vector<std::string> cells = {printable(row.name)};
+    if (place != nullptr) cells.push_back(place_of(row));
+    cells.push_back(grouped(row.calls));
+    if (failures) cells.push_back(grouped(row.failed));
+    cells.insert(cells.end(), {total.cell(i), percent(row.share), average.cell(i), shortest.cell(i), median.cell(i), p99.cell(i), longest.cell(i)});
+    if (delays) cells.push_back(delay.cell(i));
+    table.add_row(std::move(cells));
+  }
+  finish_table(table, rows.size(), report_.kernels.size());
+}
+
+void ReportText::transfers(std::string_view title, const std::vector<Report::Transfer>& transfers) {
+  if (transfers.empty()) return;
+  const TimeColumn total(transfers, [](const Report::Transfer& row) { return signed_time(row.total_ns); });
+  const bool failures = std::any_of(transfers.begin(), transfers.end(), [](const Report::Transfer& row) { return row.failed != 0; });
+  TextTable table{std::string(title)};
+  table.add_column("calls");
+  if (failures) table.add_column("failed");
+  table.add_column("bytes");
+  table.add_column(total.heading("total"));
+  table.add_column("GB/s");
+  for (std::size_t i = 0; i < transfers.size(); ++i) {
+    const Report::Transfer& row = transfers[i];
+    std::string route = row.route;
+    std::replace(route.begin(), route.end(), '_', ' ');
+    std::vector<std::string> cells = {route, grouped(row.calls)};
+    if (failures) cells.push_back(grouped(row.failed));
+    cells.push_back(row.bytes ? single_bytes(*row.bytes) : "-");
+    cells.push_back(total.cell(i));
+    cells.push_back(row.bytes_per_s ? fmt::format("{:.2f}", static_cast<double>(*row.bytes_per_s) / 1e9) : "-");
+    table.add_row(std::move(cells));
+  }
+  finish_table(table, transfers.size(), transfers.size());
+}
+
+void ReportText::api() {
+  if (report_.api.empty()) return;
+  const std::vector<Report::Api> rows = top_rows(report_.api);
+  const TimeColumn total(rows, [](const Report::Api& row) { return signed_time(row.total_ns); });
+  const TimeColumn average(rows, [](const Report::Api& row) { return row.total_ns && row.calls != 0 ? signed_time(*row.total_ns / row.calls) : std::nullopt; });
+  const TimeColumn longest(rows, [](const Report::Api& row) { return signed_time(row.max_ns); });
+  const bool failures = std::any_of(rows.begin(), rows.end(), [](const Report::Api& row) { return row.failed != 0; });
+  TextTable table("Calls on the host");
+  table.add_column("calls");
+  if (failures) table.add_column("failed");
+  table.add_column(total.heading("total"));
+  table.add_column(average.heading("avg"));
+  table.add_column(longest.heading("max"));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Report::Api& row = rows[i];
+    std::vector<std::string> cells = {printable(row.name) + (row.waits ? " (waits)" : ""), grouped(row.calls)};
+    if (failures) cells.push_back(grouped(row.failed));
+    cells.insert(cells.end(), {total.cell(i), average.cell(i), longest.cell(i)});
+    table.add_row(std::move(cells));
+  }
+  finish_table(table, rows.size(), report_.api.size());
+}
+
+void ReportText::calls() {
+  constexpr std::size_t kSlowestShown = 3;
+  if (!report_.slowest_calls.empty()) {
+    text_ += '\n';
+    std::string text;
+    for (std::size_t i = 0; i < std::min(kSlowestShown, report_.slowest_calls.size()); ++i) {
+      const Report::Call& call = report_.slowest_calls[i];
+      text += fmt::format("{}{} {} at {}{}", i == 0 ? "" : "; ", printable(call.name), single_time(call.duration_ns.value_or(0)), single_time(call.start_ns),
+                          of_process(call.pid));
+    }
+    fact("slowest", text);
+  }
+  for (std::size_t i = 0; i < shown_rows(report_.failed_calls); ++i) {
+    const Report::Call& call = report_.failed_calls[i];
+    fact(i == 0 ? "failed" : "", style_.alarming(fmt::format("{} returned {}, {}", printable(call.name), call.result,
+                                                             call.calls == 1 ? "once" : fmt::format("{} times", grouped(call.calls)))) +
+                                     fmt::format(", first at {}{}", single_time(call.start_ns), of_process(call.pid)));
+  }
+}
+
+void ReportText::memory() {
+  if (report_.memory.empty()) return;
+  TextTable table("Memory");
+  table.add_column("peak");
+  table.add_column("alive at end");
+  table.add_column("allocated");
+  table.add_column("released");
+  const std::vector<Report::Memory> rows = top_rows(report_.memory);
+  for (const Report::Memory& row : rows) {
+    table.add_row({fmt::format("context {}{}", row.context, of_process(row.pid)), single_bytes(row.peak_bytes), single_bytes(row.alive_bytes),
+                   grouped(row.allocations), grouped(row.releases)});
+  }
+  finish_table(table, rows.size(), report_.memory.size());
+}
+
+void ReportText::books() {
+  const Report::Conservation& books = report_.conservation;
+  text_ += '\n';
+  std::string sum = fmt::format("{} submitted = {} recorded + {} lost + {} pending", grouped(books.submitted), grouped(books.recorded), grouped(books.lost),
+                                grouped(books.pending));
+  sum += books.unexplained == 0 ? ", 0 unexplained" : ", " + style_.alarming(fmt::format("{} UNEXPLAINED", books.unexplained));
+  fact("books", sum);
+  std::string details;
+  const auto detail = [&](std::uint64_t count, std::string_view text) {
+    if (count != 0) details += fmt::format("{}{} {}", details.empty() ? "" : ", ", grouped(count), text);
+  };
+  detail(books.untimed, "without times");
+  detail(books.refused, books.refused == 1 ? "call refused by the driver" : "calls refused by the driver");
+  detail(books.filtered, "filtered out");
+  if (!details.empty()) fact("", details);
+  for (const Report::Loss& loss : report_.losses) {
+    fact("lost", style_.alarming(fmt::format("{} on queue {}{}: {}", grouped(loss.count), loss.queue, of_process(loss.pid), loss.cause)));
+  }
+  pending();
+  clocks();
+  overhead();
+}
+
+void ReportText::pending() {
+  const std::vector<Report::Pending>& commands = report_.conservation.pending_commands;
+  constexpr std::size_t kPendingShown = 5;
+  const std::size_t shown = std::min(commands.size(), kPendingShown);
+  for (std::size_t i = 0; i < shown; ++i) {
+    fact(i == 0 ? "pending" : "",
+         fmt::format("{} on queue {}{}, submitted at {}", printable(commands[i].name), commands[i].queue, of_process(commands[i].pid), single_time(commands[i].enter_ns)));
+  }
+  if (shown < commands.size()) fact("", fmt::format("… and {} more", grouped(commands.size() - shown)));
+}
+
+void ReportText::clocks() {
+  for (const Report::Clock& clock : report_.clocks) {
+    std::string text = fmt::format("device {}{}: ", clock.device, of_process(clock.pid));
+    if (clock.error_max_ns) {
+      text += fmt::format("error at most {}, median {}", single_time(*clock.error_max_ns), single_time(clock.error_median_ns.value_or(0)));
+    } else {
+      text += "no command was placed in host time";
+    }
+    text += fmt::format("; {}", plural(clock.readings, "reading"));
+    if (clock.tick_ns) text += fmt::format(", tick {:g} ns", *clock.tick_ns);
+    if (clock.domain != ClockDomain::unknown) text += fmt::format(", {}", to_string(clock.domain));
+    fact("clock", text);
+  }
+}
+
+void ReportText::overhead() {
+  const Report::Overhead& overhead = report_.overhead;
+  if (!overhead.program_ns && !overhead.recorder_ns) return;
+  std::string text;
+  if (overhead.program_ns) {
+    text = "about " + single_time(*overhead.program_ns) + " in the program";
+    if (report_.program.wall_ns) text += fmt::format(" ({} of its time)", percent_of(*overhead.program_ns, *report_.program.wall_ns));
+  }
+  if (overhead.recorder_ns) text += fmt::format("{}{} in the recorder", text.empty() ? "" : ", ", single_time(*overhead.recorder_ns));
+  fact("overhead", text);
+}
+
+}  // namespace
+
+std::string report_text(const Report& report, const ReportOptions& options) { return ReportText(report, options).write(); }
+
+}  // namespace xpu::profiler

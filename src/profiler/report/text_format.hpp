@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace xpu::profiler {
+
+/// Columns that a text takes on a terminal: one per code point.
+std::size_t display_width(std::string_view text);
+
+/// A text that was written by a foreign program, made safe for a terminal: control characters and bytes that are not UTF-8 become '?'.
+std::string printable(std::string_view text);
+
+/// At most `width` columns, the middle left out: kernel names differ at both ends.
+std::string shorten(const std::string& text, std::size_t width);
+
+/// "12,345,678"
+std::string grouped(std::uint64_t number);
+
+/// A single time with the unit that suits it: "12.3 µs".
+std::string single_time(std::uint64_t ns);
+std::string single_time(std::int64_t ns);
+
+/// "4.0 MiB"
+std::string single_bytes(std::uint64_t bytes);
+
+/// The unit and the decimals in which all times of a column are shown, chosen so that the largest has at most five digits before the point and the
+/// smallest does not vanish.
+class TimeUnit {
+ public:
+  /// Of the absolute values; empty ones do not count.
+  explicit TimeUnit(std::span<const std::optional<std::int64_t>> times_ns);
+
+  std::string_view name() const noexcept;
+  /// "-" for unknown; what is too small for the decimals is "<0.001", never 0.
+  std::string show(std::optional<std::int64_t> ns) const;
+
+ private:
+  std::size_t unit_ = 0;
+  int decimals_ = 0;
+};
+
+}  // namespace xpu::profiler

@@ -1,0 +1,591 @@
+#include "xpu/profiler/chrome_sink.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "profiler/sinks/json_writer.hpp"
+#include "xpu/trace/conservation.hpp"
+
+namespace xpu::profiler {
+namespace {
+
+using std::to_string;
+
+// Above every process and thread id of Linux.
+constexpr std::uint64_t kFirstMadeUpId = std::uint64_t{1} << 22;
+// The row of lane L of stream S is S + L x this.
+constexpr std::uint64_t kRowsPerLane = 1'000'000;
+// Kineto puts what belongs to no thread of the program there.
+constexpr std::string_view kOverheadPid = "-1";
+
+std::string_view short_direction(CopyDirection direction) {
+  switch (direction) {
+    case CopyDirection::host_to_device: return " HtoD";
+    case CopyDirection::device_to_host: return " DtoH";
+    case CopyDirection::device_to_device: return " DtoD";
+    case CopyDirection::host_to_host: return " HtoH";
+    case CopyDirection::peer: return " PtoP";
+    case CopyDirection::unknown: break;
+  }
+  return "";
+}
+
+std::string capitalized(std::string_view word) {
+  std::string text(word);
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
+}
+
+/// "Host", "Pinned", … as far as it is known, else what the direction says.
+std::string place_name(MemoryType type, bool device_side) {
+  if (type != MemoryType::unknown) return capitalized(to_string(type));
+  return device_side ? "Device" : "Host";
+}
+
+/// "Memcpy HtoD (Host -> Device)"; readers know the first eleven characters. Commands that may not move anything name themselves.
+std::string copy_name(const MemcpyActivity& copy) {
+  std::string name = "Memcpy";
+  if (copy.command == Command::map || copy.command == Command::unmap || copy.command == Command::migrate) {
+    name += ' ' + capitalized(to_string(copy.command));
+  } else {
+    name += short_direction(copy.direction);
+  }
+  const CopyDirection direction = copy.direction;
+  if (direction == CopyDirection::unknown && copy.source == MemoryType::unknown && copy.destination == MemoryType::unknown) return name;
+  const bool from_device = direction == CopyDirection::device_to_host || direction == CopyDirection::device_to_device || direction == CopyDirection::peer;
+  const bool to_device = direction == CopyDirection::host_to_device || direction == CopyDirection::device_to_device || direction == CopyDirection::peer;
+  return name + " (" + place_name(copy.source, from_device) + " -> " + place_name(copy.destination, to_device) + ')';
+}
+
+std::string triple(const std::uint64_t (&values)[3]) {
+  return '[' + to_string(values[0]) + ',' + to_string(values[1]) + ',' + to_string(values[2]) + ']';
+}
+
+/// Grid (work-groups) and block (work-items of one), or the global size alone where the driver chose the block.
+std::string geometry_args(const GeometryDefinition& geometry) {
+  std::string args;
+  const std::uint64_t(&global)[3] = geometry.global;
+  const std::uint64_t(&local)[3] = geometry.local;
+  if (local[0] != 0 && local[1] != 0 && local[2] != 0) {
+    std::uint64_t grid[3];
+    bool divides = true;
+    for (int i = 0; i < 3; ++i) {
+      grid[i] = global[i] / local[i] + (global[i] % local[i] != 0);
+      divides = divides && global[i] % local[i] == 0;
+    }
+    args = ",\"grid\":" + triple(grid) + ",\"block\":" + triple(local);
+    if (!divides) args += ",\"global\":" + triple(global);
+  } else {
+    args = ",\"global\":" + triple(global);
+  }
+  if ((geometry.offset[0] | geometry.offset[1] | geometry.offset[2]) != 0) args += ",\"offset\":" + triple(geometry.offset);
+  return args;
+}
+
+std::string kernel_args(const KernelDefinition& kernel) {
+  std::string args;
+  if (kernel.local_bytes != 0) args += ",\"shared memory\":" + to_string(kernel.local_bytes);
+  if (kernel.private_bytes != 0) args += ",\"private memory\":" + to_string(kernel.private_bytes);
+  if (kernel.sub_group != 0) args += ",\"sub-group size\":" + to_string(kernel.sub_group);
+  if (kernel.raw_name != kernel.name) args += ",\"raw name\":" + json_string(kernel.raw_name);
+  return args;
+}
+
+std::string metadata(std::string_view pid, std::string_view tid, std::string_view name, std::string_view argument) {
+  std::string event = ",\n{\"ph\":\"M\",\"name\":\"";
+  event.append(name).append("\",\"pid\":").append(pid).append(",\"tid\":").append(tid).append(",\"ts\":0,\"args\":{").append(argument).append("}}");
+  return event;
+}
+std::string named(std::string_view name) { return "\"name\":" + json_string(name); }
+std::string sorted(std::uint64_t index) { return "\"sort_index\":" + to_string(index); }
+
+/// One text per definition, made when it is first needed.
+class Fragments {
+ public:
+  template <typename Make>
+  const std::string& get(std::size_t index, Make&& make) {
+    if (index >= texts_.size()) texts_.resize(index + 1);
+    if (!texts_[index]) texts_[index] = make();
+    return *texts_[index];
+  }
+
+ private:
+  std::vector<std::optional<std::string>> texts_;
+};
+
+}  // namespace
+
+struct ChromeSink::Impl {
+  Impl(Write write_function, Options sink_options)
+      : options(std::move(sink_options)), write(std::move(write_function)), out([this](std::string_view piece) {
+          if (status) status = write(piece);
+        }) {}
+
+  /// The rows of one queue.
+  struct QueueRows {
+    std::vector<std::string> lanes;  // `"pid":0,"tid":1,"ts":` each
+    std::string args;                // `,"device":0,"stream":1,"context":1`
+  };
+
+  /// Begins an event; each begins with a comma, which the first one leaves out.
+  void event(std::string_view head) {
+    out.raw(first_event ? head.substr(1) : head);
+    first_event = false;
+  }
+  void time(std::int64_t ns) { out.microseconds(ns - base_ns); }
+  void slice_times(std::int64_t start_ns, std::uint64_t duration_ns) {
+    time(start_ns);
+    out.raw(",\"dur\":");
+    out.thousandths(duration_ns);
+    ++summary.slices;
+  }
+
+  /// `"pid":1234,"tid":1235,"ts":`; names the row when it is new.
+  const std::string& row(const ThreadDefinition& thread);
+  const std::string& row(const QueueDefinition& queue, std::uint32_t lane);
+  QueueRows& rows(const QueueDefinition& queue);
+  std::string device_pid(const DeviceDefinition& device);
+  void name_process(const ProcessDefinition& process);
+  void name_device(const DeviceDefinition& device);
+
+  bool has_slice(const DeviceActivity& activity);
+  void begin_command(const DeviceActivity& activity, std::string_view head);
+  void end_command(const DeviceActivity& activity);
+  void progress();
+
+  void write_head(const SessionInfo& info);
+
+  Options options;
+  Write write;
+  Result<> status;
+  JsonWriter out;
+  const Definitions* definitions = nullptr;
+  std::int64_t base_ns = 0;
+  std::uint64_t commands_expected = 0, commands_seen = 0;
+  bool first_event = true;
+  Fragments api_heads, wait_heads, kernel_heads, kernel_tails, geometry_tails, thread_rows, overhead_rows;
+  std::vector<QueueRows> queue_rows;
+  std::vector<bool> named_processes, named_devices;
+  std::string rows_metadata;  // written at the end
+  ExportSummary summary;
+};
+
+ChromeSink::ChromeSink(Write write, Options options) : impl_(std::make_unique<Impl>(std::move(write), std::move(options))) {}
+ChromeSink::~ChromeSink() = default;
+
+const ExportSummary& ChromeSink::summary() const noexcept { return impl_->summary; }
+
+void ChromeSink::begin(const SessionInfo& info) {
+  impl_->definitions = info.definitions;
+  impl_->base_ns = info.earliest_ns == INT64_MAX ? 0 : info.earliest_ns;
+  impl_->commands_expected = info.commands;
+  impl_->write_head(info);
+}
+
+void ChromeSink::Impl::write_head(const SessionInfo& info) {
+  const trace::Manifest& manifest = *info.manifest;
+  out.begin_object();
+  out.member("schemaVersion", 1);
+  out.raw("\n");
+  out.key("deviceProperties");
+  out.begin_array();
+  for (const DeviceDefinition& device : definitions->devices) {
+    out.begin_object();
+    out.member("id", device.index);
+    out.member("name", device.name);
+    out.member("driverVersion", device.driver);
+    out.end_object();
+  }
+  out.end_array();
+  out.raw("\n");
+  if (!manifest.host.empty()) out.member("host_name", manifest.host);
+  int rank = 0;
+  for (const ProcessDefinition& process : definitions->processes) {
+    if (process.rank) {
+      rank = *process.rank;
+      break;
+    }
+  }
+  out.key("distributedInfo");
+  out.begin_object();
+  out.member("backend", "");
+  out.member("rank", rank);  // readers search for "rank": with a blank behind the colon
+  out.end_object();
+  out.raw("\n");
+  out.key("program");
+  out.begin_array();
+  for (const std::string& argument : manifest.argv) out.value(argument);
+  out.end_array();
+  out.member("displayTimeUnit", "ms");
+  out.member("baseTimeNanoseconds",
+             static_cast<std::int64_t>(manifest.start_realtime_ns) + (base_ns - static_cast<std::int64_t>(manifest.start_monotonic_ns)));
+  out.raw("\n");
+  out.key("traceEvents");
+  out.begin_array();
+}
+
+void ChromeSink::Impl::name_process(const ProcessDefinition& process) {
+  if (process.index >= named_processes.size()) named_processes.resize(process.index + 1);
+  if (named_processes[process.index]) return;
+  named_processes[process.index] = true;
+  const std::string pid = to_string(process.pid);
+  rows_metadata += metadata(pid, "0", "process_name", named(process.name.empty() ? "process " + pid : process.name));
+  rows_metadata += metadata(pid, "0", "process_sort_index", sorted(process.index));
+}
+
+const std::string& ChromeSink::Impl::row(const ThreadDefinition& thread) {
+  return thread_rows.get(thread.index, [&] {
+    name_process(*thread.process);
+    const std::string pid = to_string(thread.process->pid);
+    const std::string tid = to_string(thread.os_thread != 0 ? thread.os_thread : kFirstMadeUpId + thread.index);
+    rows_metadata += metadata(pid, tid, "thread_name", named(thread.name.empty() ? "thread " + tid : thread.name));
+    return "\"pid\":" + pid + ",\"tid\":" + tid + ",\"ts\":";
+  });
+}
+
+/// The index of the device, unless a process of the recording has that id.
+std::string ChromeSink::Impl::device_pid(const DeviceDefinition& device) {
+  const auto taken = [&](std::uint64_t id) {
+    return std::any_of(definitions->processes.begin(), definitions->processes.end(), [&](const ProcessDefinition& process) { return process.pid == id; });
+  };
+  const std::uint64_t pid = device.index;
+  return to_string(taken(pid) ? kFirstMadeUpId + pid : pid);
+}
+
+void ChromeSink::Impl::name_device(const DeviceDefinition& device) {
+  if (device.index >= named_devices.size()) named_devices.resize(device.index + 1);
+  if (named_devices[device.index]) return;
+  named_devices[device.index] = true;
+  const std::string pid = device_pid(device);
+  const std::string driver = device.driver.empty() ? "" : " (" + device.driver + ')';
+  rows_metadata += metadata(pid, "0", "process_name", named(device.name + driver));
+  rows_metadata += metadata(pid, "0", "process_labels", "\"labels\":" + json_string("XPU " + to_string(device.index)));
+  // Kineto sorts devices below the program.
+  rows_metadata += metadata(pid, "0", "process_sort_index", sorted(5'000'000 + std::uint64_t{device.index}));
+}
+
+ChromeSink::Impl::QueueRows& ChromeSink::Impl::rows(const QueueDefinition& queue) {
+  if (queue.index >= queue_rows.size()) queue_rows.resize(queue.index + 1);
+  QueueRows& rows = queue_rows[queue.index];
+  if (rows.args.empty()) {
+    rows.args = ",\"device\":" + to_string(queue.device->index) + ",\"stream\":" + to_string(queue.index + 1) + ",\"context\":" + to_string(queue.context);
+  }
+  return rows;
+}
+
+const std::string& ChromeSink::Impl::row(const QueueDefinition& queue, std::uint32_t lane) {
+  std::vector<std::string>& lanes = rows(queue).lanes;
+  if (lane >= lanes.size()) lanes.resize(lane + 1);
+  if (lanes[lane].empty()) {
+    name_device(*queue.device);
+    const std::string pid = device_pid(*queue.device);
+    const std::uint64_t stream = std::uint64_t{queue.index} + 1;
+    const std::string tid = to_string(stream + lane * kRowsPerLane);
+    std::string name = "queue " + to_string(queue.id);
+    if (!queue.name.empty()) name = queue.name + " (" + name + ')';
+    if (definitions->processes.size() > 1) name += " of process " + to_string(queue.process->pid);
+    if (lane != 0) name += " (overlap " + to_string(lane) + ')';
+    rows_metadata += metadata(pid, tid, "thread_name", named(name));
+    rows_metadata += metadata(pid, tid, "thread_sort_index", sorted(stream * 1000 + std::min<std::uint32_t>(lane, 999)));
+    lanes[lane] = "\"pid\":" + pid + ",\"tid\":" + tid + ",\"ts\":";
+  }
+  return lanes[lane];
+}
+
+void ChromeSink::handle_runtime_activity(const RuntimeActivity& activity) {
+  Impl& impl = *impl_;
+  if (impl.options.device_only) return;
+  JsonWriter& out = impl.out;
+  impl.event(impl.api_heads.get(activity.api->index, [&] {
+    return ",\n{\"ph\":\"X\",\"cat\":\"xpu_runtime\",\"name\":" + json_string(activity.api->text) + ',';
+  }));
+  out.raw(impl.row(*activity.thread));
+  impl.slice_times(activity.start_ns, activity.duration_ns);
+  out.raw(",\"args\":{\"correlation\":");
+  out.number(activity.correlation);
+  if (activity.result != 0) {
+    out.raw(",\"result\":");
+    out.number(activity.result);
+  }
+  if (!activity.duration_known) out.raw(",\"end\":\"unknown\"");
+  out.raw("}}");
+}
+
+bool ChromeSink::Impl::has_slice(const DeviceActivity& activity) {
+  progress();
+  if (activity.timed && activity.placed) return true;
+  if (activity.state != CommandState::refused) ++summary.untimed;
+  return false;
+}
+
+void ChromeSink::Impl::progress() {
+  constexpr std::uint64_t kEvery = 1u << 14;
+  if (options.progress && ++commands_seen % kEvery == 0) options.progress(commands_seen, std::max(commands_seen, commands_expected));
+}
+
+/// The arrow's start and the slice, up to where what is special about the command follows.
+void ChromeSink::Impl::begin_command(const DeviceActivity& activity, std::string_view head) {
+  if (activity.call != nullptr && !options.device_only) {
+    event(",\n{\"ph\":\"s\",\"id\":");
+    out.number(activity.correlation);
+    out.raw(",\"cat\":\"ac2g\",\"name\":\"ac2g\",");
+    out.raw(row(*activity.call->thread));
+    time(activity.call->start_ns);
+    out.raw("}");
+  }
+  event(head);
+  out.raw(row(*activity.queue, activity.lane));
+  slice_times(activity.start_ns + activity.nudge_ns, activity.duration_ns);
+  if (activity.lane != 0) ++summary.overlapping;
+}
+
+/// What all commands say of themselves, and the arrow's end.
+void ChromeSink::Impl::end_command(const DeviceActivity& activity) {
+  if (activity.queued_ns) {
+    out.raw(",\"queued\":");
+    time(*activity.queued_ns);
+  }
+  if (activity.submitted_ns) {
+    out.raw(",\"submitted\":");
+    time(*activity.submitted_ns);
+  }
+  if (activity.state == CommandState::failed) {
+    out.raw(",\"status\":");
+    out.number(activity.native_status);
+  }
+  if (activity.nudge_ns != 0) {
+    out.raw(",\"moved ns\":");
+    out.number(activity.nudge_ns);
+  }
+  out.raw("}}");
+  if (activity.call != nullptr && !options.device_only) {
+    event(",\n{\"ph\":\"f\",\"bp\":\"e\",\"id\":");
+    out.number(activity.correlation);
+    out.raw(",\"cat\":\"ac2g\",\"name\":\"ac2g\",");
+    out.raw(row(*activity.queue, activity.lane));
+    time(activity.start_ns + activity.nudge_ns);
+    out.raw("}");
+    ++summary.flows;
+  }
+}
+
+void ChromeSink::handle_kernel_activity(const KernelActivity& activity) {
+  Impl& impl = *impl_;
+  if (!impl.has_slice(activity)) return;
+  const KernelDefinition& kernel = *activity.kernel;
+  impl.begin_command(activity, impl.kernel_heads.get(kernel.index, [&] {
+    return ",\n{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":" + json_string(kernel.name) + ',';
+  }));
+  impl.out.raw(",\"args\":{\"correlation\":");
+  impl.out.number(activity.correlation);
+  impl.out.raw(impl.rows(*activity.queue).args);
+  if (activity.geometry != nullptr) {
+    impl.out.raw(impl.geometry_tails.get(activity.geometry->index, [&] { return geometry_args(*activity.geometry); }));
+  }
+  impl.out.raw(impl.kernel_tails.get(kernel.index, [&] { return kernel_args(kernel); }));
+  impl.end_command(activity);
+  ++impl.summary.kernels;
+}
+
+void ChromeSink::handle_memcpy_activity(const MemcpyActivity& activity) {
+  Impl& impl = *impl_;
+  if (!impl.has_slice(activity)) return;
+  impl.begin_command(activity, ",\n{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"" + copy_name(activity) + "\",");
+  JsonWriter& out = impl.out;
+  out.raw(",\"args\":{\"correlation\":");
+  out.number(activity.correlation);
+  out.raw(impl.rows(*activity.queue).args);
+  if (activity.bytes) {
+    out.raw(",\"bytes\":");
+    out.number(*activity.bytes);
+    // Bytes per nanosecond are GB/s.
+    const bool fits = *activity.bytes <= UINT64_MAX / 1000;
+    if (activity.duration_ns != 0 && fits) {
+      out.raw(",\"memory bandwidth (GB/s)\":");
+      out.thousandths(*activity.bytes * 1000 / activity.duration_ns);
+    }
+  }
+  impl.end_command(activity);
+}
+
+void ChromeSink::handle_memset_activity(const MemsetActivity& activity) {
+  Impl& impl = *impl_;
+  if (!impl.has_slice(activity)) return;
+  impl.begin_command(activity, ",\n{\"ph\":\"X\",\"cat\":\"gpu_memset\",\"name\":\"Memset (" + place_name(activity.destination, true) + ")\",");
+  JsonWriter& out = impl.out;
+  out.raw(",\"args\":{\"correlation\":");
+  out.number(activity.correlation);
+  out.raw(impl.rows(*activity.queue).args);
+  if (activity.bytes) {
+    out.raw(",\"bytes\":");
+    out.number(*activity.bytes);
+  }
+  impl.end_command(activity);
+}
+
+void ChromeSink::handle_command_activity(const CommandActivity& activity) {
+  Impl& impl = *impl_;
+  if (!impl.has_slice(activity)) return;
+  const bool works = activity.command == Command::command_buffer || activity.command == Command::other;
+  std::string head = ",\n{\"ph\":\"X\",\"cat\":";
+  head.append(works ? "\"xpu_command\"" : "\"xpu_sync\"").append(",\"name\":\"").append(to_string(activity.command)).append("\",");
+  impl.begin_command(activity, head);
+  // Neither "stream" nor "correlation": readers would count a marker as computation, or as the second call of the pair.
+  impl.out.raw(",\"args\":{\"queue\":");
+  impl.out.number(activity.queue->index + 1);
+  impl.end_command(activity);
+}
+
+void ChromeSink::handle_synchronization_activity(const SynchronizationActivity& activity) {
+  Impl& impl = *impl_;
+  if (impl.options.device_only) return;
+  JsonWriter& out = impl.out;
+  impl.event(impl.wait_heads.get(activity.api->index, [&] {
+    return ",\n{\"ph\":\"X\",\"cat\":\"xpu_sync\",\"name\":" + json_string(activity.api->text) + ',';
+  }));
+  out.raw(impl.row(*activity.thread));
+  impl.slice_times(activity.start_ns, activity.duration_ns);
+  out.raw(",\"args\":{\"waits for\":\"");
+  out.raw(to_string(activity.type));
+  out.raw("\"");
+  if (activity.queue != nullptr) {
+    out.raw(",\"queue\":");
+    out.number(activity.queue->index + 1);
+  }
+  if (activity.wait_count != 0) {
+    out.raw(",\"events\":");
+    out.number(activity.wait_count);
+  }
+  if (activity.result != 0) {
+    out.raw(",\"result\":");
+    out.number(activity.result);
+  }
+  out.raw("}}");
+}
+
+void ChromeSink::handle_overhead_activity(const OverheadActivity& activity) {
+  Impl& impl = *impl_;
+  if (impl.options.device_only) return;
+  JsonWriter& out = impl.out;
+  impl.event(",\n{\"ph\":\"X\",\"cat\":\"overhead\",\"name\":\"recording\",");
+  out.raw(impl.overhead_rows.get(activity.thread->index, [&] {
+    const std::string tid = to_string(activity.thread->os_thread);
+    impl.rows_metadata += metadata(kOverheadPid, tid, "process_name", named("overhead of recording"));
+    impl.rows_metadata += metadata(kOverheadPid, tid, "thread_name", named("thread " + tid));
+    return "\"pid\":" + std::string(kOverheadPid) + ",\"tid\":" + tid + ",\"ts\":";
+  }));
+  impl.slice_times(activity.start_ns, activity.duration_ns);
+  out.raw(",\"args\":{\"stands for calls\":");
+  out.number(activity.count);
+  out.raw("}}");
+}
+
+void ChromeSink::handle_memory_activity(const MemoryActivity& activity) {
+  Impl& impl = *impl_;
+  if (impl.options.device_only) return;
+  impl.name_process(*activity.process);
+  JsonWriter& out = impl.out;
+  impl.event(",\n{\"ph\":\"C\",\"name\":\"memory of context ");
+  out.number(activity.context);
+  out.raw("\",\"pid\":");
+  out.number(activity.process->pid);
+  out.raw(",\"ts\":");
+  impl.time(activity.start_ns);
+  out.raw(",\"args\":{\"bytes\":");
+  out.number(activity.alive_bytes);
+  out.raw("}}");
+}
+
+void ChromeSink::handle_annotation_activity(const AnnotationActivity& activity) {
+  Impl& impl = *impl_;
+  if (impl.options.device_only) return;
+  JsonWriter& out = impl.out;
+  switch (activity.type) {
+    case AnnotationActivity::Type::range:
+      impl.event(",\n{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":");
+      out.raw(json_string(activity.text->text));
+      out.raw(",");
+      out.raw(impl.row(*activity.thread));
+      impl.slice_times(activity.start_ns, activity.duration_ns);
+      if (!activity.duration_known) out.raw(",\"args\":{\"end\":\"unknown\"}");
+      out.raw("}");
+      return;
+    case AnnotationActivity::Type::counter:
+      impl.event(",\n{\"ph\":\"C\",\"name\":");
+      out.raw(json_string(activity.text->text));
+      out.raw(",");
+      out.raw(impl.row(*activity.thread));
+      impl.time(activity.start_ns);
+      out.raw(",\"args\":{\"value\":");
+      out.real(activity.value);
+      out.raw("}}");
+      return;
+    case AnnotationActivity::Type::mark:
+      impl.event(",\n{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"user_annotation\",\"name\":");
+      out.raw(json_string(activity.text->text));
+      out.raw(",");
+      out.raw(impl.row(*activity.thread));
+      impl.time(activity.start_ns);
+      out.raw("}");
+      return;
+  }
+}
+
+void ChromeSink::handle_loss_activity(const LossActivity& activity) {
+  Impl& impl = *impl_;
+  JsonWriter& out = impl.out;
+  impl.event(",\n{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"xpu_lost\",\"name\":\"");
+  out.number(activity.count);
+  out.raw(" commands lost (");
+  out.raw(trace::loss_cause_name(activity.cause));
+  out.raw(")\",");
+  if (activity.queue != nullptr) {
+    out.raw(impl.row(*activity.queue, 0));
+  } else {
+    impl.name_process(*activity.process);
+    out.raw("\"pid\":");
+    out.number(activity.process->pid);
+    out.raw(",\"tid\":0,\"ts\":");
+  }
+  impl.time(activity.start_ns);
+  out.raw("}");
+}
+
+Result<> ChromeSink::end(const LinkSummary& summary) {
+  Impl& impl = *impl_;
+  JsonWriter& out = impl.out;
+  if (!impl.rows_metadata.empty()) impl.event(impl.rows_metadata);
+  out.raw("\n");
+  out.end_array();
+  out.raw("\n");
+  out.key("droppedRecords");
+  out.begin_object();
+  out.member("lost", summary.lost);
+  out.member("pending", summary.pending);
+  out.member("without times", summary.untimed);
+  out.member("without place in time", summary.unplaced);
+  out.member("completions without call", summary.orphans);
+  out.end_object();
+  out.raw("\n");
+  out.key("clocks");
+  out.begin_array();
+  for (const ClockDefinition& clock : impl.definitions->clocks) {
+    out.begin_object();
+    out.member("device", clock.device->index);
+    out.member("pid", clock.process->pid);
+    out.member("readings", clock.readings);
+    out.member("error median ns", clock.error_median_ns);
+    out.member("error max ns", clock.error_max_ns);
+    out.end_object();
+  }
+  out.end_array();
+  out.member("traceName", impl.options.name);
+  out.end_object();
+  out.raw("\n");
+  out.flush();
+  return impl.status;
+}
+
+}  // namespace xpu::profiler

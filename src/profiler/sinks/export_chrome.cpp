@@ -1,0 +1,10 @@
+#include "profiler/sinks/export_source.hpp"
+#include "xpu/profiler/export.hpp"
+
+namespace xpu::profiler {
+
+Result<ExportSummary> export_chrome(const trace::Recording& recording, const ExportOptions& options) {
+  return export_source(RecordingSource(recording), options);
+}
+
+}  // namespace xpu::profiler
