@@ -12,11 +12,14 @@
 namespace xpu::cli {
 namespace {
 
-/// The library's layout with a usage line of our own.
+/// The library's layout with a usage line of our own, and without the lists of options that exclude each other.
 class HelpFormatter : public CLI::Formatter {
  public:
   explicit HelpFormatter(std::string usage) : usage_(std::move(usage)) { column_width(28); }
   std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override { return "\nUsage: " + usage_ + "\n"; }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return option->get_type_name().empty() ? "" : " " + option->get_type_name();
+  }
 
  private:
   std::string usage_;
@@ -43,18 +46,32 @@ std::optional<int> parse_with(CLI::App& app, std::span<const std::string> argume
   } catch (const CLI::CallForHelp&) {
     return print(app.help()) ? kOk : kFailed;
   } catch (const CLI::ExtrasError&) {
-    say("{}: '{}' was not expected; see {} --help", app.get_name(), app.remaining().empty() ? "" : app.remaining().front(), app.get_name());
+    say("'{}' was not expected; see {} --help", app.remaining().empty() ? "" : app.remaining().front(), app.get_name());
     return usage_code;
   } catch (const CLI::ParseError& error) {
-    say("{}: {}; see {} --help", app.get_name(), sentence_of(error), app.get_name());
+    say("{}; see {} --help", sentence_of(error), app.get_name());
     return usage_code;
   }
   return std::nullopt;
 }
 
 int wrong_value(const CLI::App& app, const char* option, const Error& error, int usage_code) {
-  say("{}: {}: {}", app.get_name(), option, error.message);
+  say("{}: {}; see {} --help", option, error.message, app.get_name());
   return usage_code;
+}
+
+bool takes_value(const CLI::App& app, const std::string& option) {
+  const CLI::Option* found = app.get_option_no_throw(option);
+  return found != nullptr && found->get_items_expected_max() > 0;
+}
+
+/// For "--output" and "-fo", not for "--output=a" and "-foa".
+bool value_is_next_word(const std::string& word, const CLI::App& app) {
+  if (word[1] == '-') return word.find('=') == std::string::npos && takes_value(app, word);
+  for (std::size_t letter = 1; letter < word.size(); ++letter) {
+    if (takes_value(app, std::string("-") + word[letter])) return letter + 1 == word.size();
+  }
+  return false;
 }
 
 constexpr const char* kNameHelp =
@@ -64,15 +81,8 @@ constexpr const char* kNameHelp =
 
 SplitArguments split_program(std::span<const std::string> arguments, const CLI::App& record) {
   std::size_t at = 0;
-  while (at < arguments.size()) {
-    const std::string& word = arguments[at];
-    if (word == "--") break;
-    if (word.size() < 2 || word[0] != '-') break;
-    const bool is_long = word[1] == '-';
-    const CLI::Option* option = record.get_option_no_throw(is_long ? word.substr(0, word.find('=')) : word.substr(0, 2));
-    const bool takes_value = option != nullptr && option->get_items_expected_max() > 0;
-    const bool has_value = is_long ? word.find('=') != std::string::npos : word.size() > 2;
-    at += takes_value && !has_value ? 2 : 1;
+  while (at < arguments.size() && arguments[at].size() >= 2 && arguments[at][0] == '-' && arguments[at] != "--") {
+    at += value_is_next_word(arguments[at], record) ? 2 : 1;
   }
   at = std::min(at, arguments.size());
   SplitArguments split;

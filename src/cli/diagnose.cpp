@@ -24,10 +24,11 @@ const ImageSight* find(std::span<const ImageSight> images, const auto& condition
   return image == images.end() ? nullptr : &*image;
 }
 
-/// A mapped library with this text that is neither the loader nor ours, or empty.
+/// A mapped library with this text that is neither a loader nor ours, or empty.
 std::string library_with(const ImageSight& image, std::string_view text, const Expected& expected) {
   for (const std::string& file : image.files) {
-    if (file == image.loader || file == expected.layer_path || file.find(".so") == std::string::npos) continue;
+    const std::string_view name = std::string_view(file).substr(file.find_last_of('/') + 1);
+    if (name.starts_with("libOpenCL.so") || file == expected.layer_path || name.find(".so") == std::string_view::npos) continue;
     if (file_contains(file, text)) return file;
   }
   return {};
@@ -91,8 +92,8 @@ Diagnosis diagnose(std::span<const ImageSight> images, const Expected& expected,
     if (const std::string driver = library_with(image, "clIcdGetPlatformIDsKHR", expected); !driver.empty())
       return {Reason::no_loader, fmt::format("no OpenCL loader was mapped: {} uses the driver {} directly", name_of(image), driver)};
   }
-  return {Reason::no_loader,
-          fmt::format("no OpenCL loader (libOpenCL.so) was mapped by the program, {} before its end or earlier", duration_text(unseen_ns))};
+  return {Reason::no_loader, fmt::format("no OpenCL loader (libOpenCL.so) was mapped by the program (last looked {} before its end)",
+                                         duration_text(unseen_ns))};
 }
 
 }  // namespace xpu::cli

@@ -36,7 +36,7 @@ struct Expected {
 /// Tries to load the layer as the program would have; the linker's text when that fails. Called at most once.
 using LayerTrial = std::function<std::optional<std::string>(const ImageSight&)>;
 
-/// From what was seen of the program's processes. `age_at_end_ns`: how long after the last look it ended.
+/// From what was seen of the program's processes. `unseen_ns`: how long it ran on after the last look.
 Diagnosis diagnose(std::span<const ImageSight> images, const Expected& expected, std::uint64_t unseen_ns, const LayerTrial& try_layer);
 
 /// Loads the layer in a fresh process that gets `environment` and the C++ library that the image had mapped. Empty when it loads. Signals

@@ -30,9 +30,17 @@ struct Launched {
   int exec_errno = 0;  ///< 0: the program runs. Else the child is gone and was waited for.
 };
 
-/// Forks and executes argv[0], looked up in PATH as a shell does, with `environment`. Returns when the program's image is in place or could
-/// not be. Error unavailable: no process could be made.
-Result<Launched> launch(const std::vector<std::string>& argv, const std::vector<std::string>& environment,
+/// What a shell would execute under this name: a path, or in `error` ENOENT or EACCES when there is nothing or nothing executable. Asked
+/// for before anything else, so that a mistyped name costs nothing: an older recording, which -f replaces, is still there.
+struct FoundProgram {
+  std::string path;
+  int error = 0;
+};
+FoundProgram find_program(const std::string& name, const char* search_path);
+
+/// Forks and executes `path` with `argv` and `environment`; a text file without "#!" is run by /bin/sh, as every shell does. Returns when
+/// the program's image is in place or could not be. Error unavailable: no process could be made.
+Result<Launched> launch(const std::string& path, const std::vector<std::string>& argv, const std::vector<std::string>& environment,
                         const InheritedSignals& inherited);
 
 /// Ends this process as the program ended: by the same signal, without a core file of ours. Returns (128 + signal) only if that did not

@@ -56,9 +56,11 @@ void discard(std::unique_ptr<trace::Recorder> recorder) {
   std::filesystem::remove_all(live_path, error);
 }
 
-int report_failed_start(const std::string& program, int error) {
+int say_failed_start(const std::string& program, int error) {
   if (error == ENOENT && program.find('/') == std::string::npos) {
     say("{}: command not found", program);
+  } else if (error == ENOENT && access(program.c_str(), F_OK) == 0) {
+    say("{}: its interpreter does not exist", program);
   } else {
     say("{}: {}", program, std::strerror(error));
   }
@@ -136,6 +138,8 @@ int record(const RecordRequest& request) {
   if (!path) return fail(path.error());
   const auto layer = find_opencl_layer();
   if (!layer) return fail(layer.error());
+  const FoundProgram program = find_program(request.program.front(), find_variable(environ, "PATH"));
+  if (program.error != 0) return say_failed_start(program.path, program.error);
   auto relay = SignalRelay::create();
   if (!relay) return fail(relay.error());
 
@@ -149,7 +153,7 @@ int record(const RecordRequest& request) {
   if (request.max_live_bytes) options.max_live_bytes = *request.max_live_bytes;
   auto recorder = trace::Recorder::create(std::move(options));
   if (!recorder) {
-    if (recorder.error().code == ErrorCode::failed_precondition) {
+    if (recorder.error().code == ErrorCode::failed_precondition && !request.overwrite) {
       say("{}; give another name with -o, or replace it with -f", recorder.error().message);
       return kRecordFailed;
     }
@@ -158,10 +162,10 @@ int record(const RecordRequest& request) {
 
   const std::vector<std::string> environment = program_environment(environ, (*recorder)->live_path(), *layer);
   const std::uint64_t start_ns = now_ns();
-  const auto launched = launch(request.program, environment, inherited);
+  const auto launched = launch(program.path, request.program, environment, inherited);
   if (!launched || launched->exec_errno != 0) {
     discard(*std::move(recorder));
-    return launched ? report_failed_start(request.program.front(), launched->exec_errno) : fail(launched.error());
+    return launched ? say_failed_start(program.path, launched->exec_errno) : fail(launched.error());
   }
 
   (*relay)->set_program(launched->pid);

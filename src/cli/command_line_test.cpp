@@ -1,0 +1,103 @@
+#include "cli/command_line.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "cli/console.hpp"
+
+namespace xpu::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+RecordRequest recorded(const Words& words) {
+  auto parsed = parse_record(words);
+  EXPECT_TRUE(parsed.request.has_value());
+  return parsed.request.value_or(RecordRequest{});
+}
+
+TEST(CommandLine, TheProgramBeginsBehindTheDashes) {
+  const RecordRequest request = recorded({"-o", "a", "-f", "--", "prog", "-o", "b", "--", "--help"});
+  EXPECT_EQ(request.output, "a");
+  EXPECT_TRUE(request.overwrite);
+  EXPECT_THAT(request.program, ElementsAre("prog", "-o", "b", "--", "--help"));
+}
+
+TEST(CommandLine, TheDashesMayBeLeftOut) {
+  EXPECT_THAT(recorded({"-o", "a", "prog", "--delay", "x", "--", "y"}).program, ElementsAre("prog", "--delay", "x", "--", "y"));
+  EXPECT_THAT(recorded({"--output=a", "prog"}).program, ElementsAre("prog"));
+  EXPECT_THAT(recorded({"-oa", "prog"}).program, ElementsAre("prog"));
+  EXPECT_THAT(recorded({"-fo", "a", "prog"}).program, ElementsAre("prog"));
+  EXPECT_EQ(recorded({"-foa", "prog"}).output, "a");
+}
+
+TEST(CommandLine, AProgramMayBeginWithADash) { EXPECT_THAT(recorded({"--", "-prog", "-f"}).program, ElementsAre("-prog", "-f")); }
+
+TEST(CommandLine, EveryOptionOfRecordReachesTheRequest) {
+  const RecordRequest request =
+      recorded({"--api", "--delay", "2", "--duration", "500ms", "--kernels", "^a", "--max-live", "512M", "--", "prog"});
+  EXPECT_EQ(request.mode, trace::RecordMode::api);
+  EXPECT_EQ(request.schedule.delay_ns, 2'000'000'000u);
+  EXPECT_EQ(request.schedule.duration_ns, 500'000'000u);
+  EXPECT_EQ(request.kernels, "^a");
+  EXPECT_EQ(request.max_live_bytes, 512u << 20);
+  EXPECT_EQ(recorded({"--device-only", "prog"}).mode, trace::RecordMode::device_only);
+  EXPECT_TRUE(recorded({"--start-paused", "prog"}).schedule.start_paused);
+}
+
+TEST(CommandLine, WrongCommandLinesOfRecordAreOurFailure) {
+  for (const Words& wrong : {Words{}, Words{"--"}, Words{"-o", "a"}, Words{"--no-such", "prog"}, Words{"--delay", "soon", "prog"},
+                             Words{"--max-live", "much", "prog"}, Words{"--duration", "-1", "prog"},
+                             Words{"--api", "--device-only", "prog"}, Words{"--delay", "1", "--start-paused", "prog"}, Words{"-o"}}) {
+    const auto parsed = parse_record(wrong);
+    EXPECT_FALSE(parsed.request) << testing::PrintToString(wrong);
+    EXPECT_EQ(parsed.exit_code, kRecordFailed) << testing::PrintToString(wrong);
+  }
+}
+
+TEST(CommandLine, EveryOptionOfReportReachesTheRequest) {
+  const auto parsed = parse_report(Words{"a.xpu", "--top", "5", "--sort", "max", "--kernels", "b", "--by", "queue", "--wide", "--json"});
+  ASSERT_TRUE(parsed.request);
+  EXPECT_EQ(parsed.request->name, "a.xpu");
+  EXPECT_EQ(parsed.request->options.top, 5);
+  EXPECT_EQ(parsed.request->options.sort, "max");
+  EXPECT_EQ(parsed.request->options.kernels_regex, "b");
+  EXPECT_EQ(parsed.request->options.by, profiler::ReportOptions::By::queue);
+  EXPECT_TRUE(parsed.request->options.wide);
+  EXPECT_EQ(parsed.request->format, Format::json);
+  EXPECT_EQ(parse_report(Words{"--csv"}).request->format, Format::csv);
+}
+
+TEST(CommandLine, WrongCommandLinesElsewhereAreUsageErrors) {
+  for (const Words& wrong : {Words{"--sort", "size"}, Words{"--by", "moon"}, Words{"--top", "-1"}, Words{"--top", "x"},
+                             Words{"--json", "--csv"}, Words{"a", "b"}, Words{"--no-such"}}) {
+    const auto parsed = parse_report(wrong);
+    EXPECT_FALSE(parsed.request) << testing::PrintToString(wrong);
+    EXPECT_EQ(parsed.exit_code, kUsage) << testing::PrintToString(wrong);
+  }
+  EXPECT_EQ(parse_export(Words{"--format", "parquet"}).exit_code, kUsage);
+  EXPECT_EQ(parse_check(Words{"--csv"}).exit_code, kUsage);
+}
+
+TEST(CommandLine, AWrongWordIsNamedInTheMessage) {
+  testing::internal::CaptureStderr();
+  parse_report(Words{"--no-such"});
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("xpu: '--no-such' was not expected; see xpu report --help"));
+}
+
+TEST(CommandLine, ExportTakesItsNameAndItsFile) {
+  const auto parsed = parse_export(Words{"a", "--format", "chrome", "-o", "b.json", "-f", "--device-only"});
+  ASSERT_TRUE(parsed.request);
+  EXPECT_EQ(parsed.request->name, "a");
+  EXPECT_EQ(parsed.request->output, "b.json");
+  EXPECT_TRUE(parsed.request->overwrite);
+  EXPECT_TRUE(parsed.request->device_only);
+}
+
+}  // namespace
+}  // namespace xpu::cli
