@@ -265,6 +265,7 @@ void detach() noexcept {
   close_segment();
   probe::unsubscribe();
   forget_segment(true);
+  definitions().clear();
 }
 
 void switch_off(OffReason reason) noexcept {

@@ -172,6 +172,11 @@ void Definitions::begin_child() noexcept {
   }
 }
 
+void Definitions::clear() noexcept {
+  const MutexLock lock(mutex_);
+  objects_.clear();
+}
+
 std::vector<std::byte> Definitions::snapshot() noexcept {
   std::vector<std::byte> all;
   try {

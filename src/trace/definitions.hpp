@@ -33,6 +33,8 @@ class Definitions {
   void note_sequence(probe::Id queue, std::uint32_t sequence) noexcept;
   /// In a forked child: what has been used so far was the parent's, so queues are written with it as `published_before`.
   void begin_child() noexcept;
+  /// When nobody listens any more: publishers will publish all that lives again to the next who does.
+  void clear() noexcept;
   /// Copies of all records, one after the other.
   std::vector<std::byte> snapshot() noexcept;
 

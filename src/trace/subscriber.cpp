@@ -229,7 +229,8 @@ void complete(probe::OperationId id, const probe::Completion& completion) noexce
 }
 
 void lost(const probe::Loss& loss) noexcept {
-  if (internal::g_inherited_writers != 0 && is_inherited(loss.first)) return;
+  if (loss.first != 0 && is_inherited(loss.first)) [[unlikely]]
+    return;
   const Entry entry;
   Writer* writer = entry.writer();
   if (writer == nullptr) return count_in_header(loss.count);
