@@ -1,0 +1,273 @@
+#include "interceptors/opencl/command_ring.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include "interceptors/opencl/layer_state.hpp"
+#include "interceptors/opencl/publish.hpp"
+#include "interceptors/opencl/thread_state.hpp"
+
+namespace xpu::interceptors::opencl {
+namespace {
+
+/// The status of a command; an answer that the driver refuses counts as ended, so that nothing waits for it for ever.
+cl_int status_of(cl_event event) noexcept {
+  cl_int status = CL_QUEUED;
+  const cl_int result = target().clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
+  return result == CL_SUCCESS ? status : CL_COMPLETE;
+}
+
+bool has_ended(cl_event event) noexcept { return status_of(event) <= CL_COMPLETE; }
+
+bool read_time(cl_event event, cl_profiling_info which, std::uint64_t& ticks) noexcept {
+  cl_ulong value = 0;
+  if (target().clGetEventProfilingInfo(event, which, sizeof value, &value, nullptr) != CL_SUCCESS) return false;
+  ticks = value;
+  return true;
+}
+
+}  // namespace
+
+CommandRing* CommandRing::make(Queue* queue) noexcept {
+  try {
+    return new CommandRing(queue);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+bool CommandRing::push(PendingCommand command) noexcept {
+  // Room for a portion that a reader has taken out and may put back.
+  bool is_kept = false;
+  std::size_t pending = 0;
+  ring_lock_.lock();
+  if (ring_.size() + kPortion < kMaxCapacity) {
+    is_kept = ring_.push(std::move(command));
+    pending = ring_.size();
+  }
+  ring_lock_.unlock();
+  activity_.store(activity_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // a count that may be off by a few
+
+  if (!is_kept) {
+    drain();
+    ring_lock_.lock();
+    is_kept = ring_.size() + kPortion < kMaxCapacity && ring_.push(std::move(command));
+    ring_lock_.unlock();
+    if (!is_kept && watched_id_.load(std::memory_order_relaxed) == command.id) watched_id_.store(0, std::memory_order_relaxed);
+    return is_kept;
+  }
+  if (--until_poll_ == 0) {
+    until_poll_ = kPollEvery;
+    if (pending >= kPollFrom && reader_.try_lock()) {
+      drain_portion();
+      reader_.unlock();
+    }
+  }
+  return true;
+}
+
+bool CommandRing::can_watch() noexcept {
+  // The first commands teach whether a driver's clock is what it seems; after that the drift is followed.
+  constexpr std::uint32_t kEagerWatches = 16;
+  until_watch_ = ++watches_ < kEagerWatches ? watches_ : kWatchEvery;
+  return watched_id_.load(std::memory_order_acquire) == 0;
+}
+
+void CommandRing::watch(probe::OperationId id, std::uint64_t exit_ns) noexcept {
+  watched_.exit_ns = exit_ns;
+  watched_id_.store(id, std::memory_order_release);
+}
+
+std::size_t CommandRing::take_finished(PendingCommand* batch) noexcept {
+  std::size_t count = 0;
+  const auto take = [&](PendingCommand&& command) { batch[count++] = command; };
+  if (!queue->is_out_of_order.load(std::memory_order_relaxed)) {
+    ring_lock_.lock();
+    // Questions are asked without the lock: only readers take entries out, and there is one.
+    ring_.drain_in_order(
+        [&](const PendingCommand& command) {
+          const cl_event event = command.event;
+          ring_lock_.unlock();
+          const bool ended = has_ended(event);
+          ring_lock_.lock();
+          return ended;
+        },
+        take, kPortion);
+    ring_lock_.unlock();
+    return count;
+  }
+
+  ring_lock_.lock();
+  ring_.drain_any_order([](const PendingCommand&) { return true; }, take, kPortion);
+  ring_lock_.unlock();
+  const auto running = std::stable_partition(batch, batch + count, [](const PendingCommand& command) { return has_ended(command.event); });
+  ring_lock_.lock();
+  for (PendingCommand* command = running; command != batch + count; ++command) {
+    const bool is_kept = ring_.push(PendingCommand{*command});  // `push` left room for it
+    static_cast<void>(is_kept);
+  }
+  ring_lock_.unlock();
+  return static_cast<std::size_t>(running - batch);
+}
+
+std::size_t CommandRing::drain_portion() noexcept {
+  if (late_count_ != 0) drain_late(false);
+  PendingCommand batch[kPortion];
+  const std::size_t count = take_finished(batch);
+  for (std::size_t index = 0; index < count; ++index) finish(batch[index]);
+  return count;
+}
+
+void CommandRing::drain() noexcept {
+  if (!reader_.try_lock()) return;
+  ring_lock_.lock();
+  std::size_t rounds = ring_.size() / kPortion + 1;
+  ring_lock_.unlock();
+  const bool is_out_of_order = queue->is_out_of_order.load(std::memory_order_relaxed);
+  // Out of order, one round for each portion, whatever it finds; in order, until one finds something that still runs.
+  while (rounds-- != 0) {
+    if (drain_portion() < kPortion && !is_out_of_order) break;
+  }
+  reader_.unlock();
+}
+
+void CommandRing::drain_finally() noexcept {
+  drain();
+  if (!reader_.try_lock()) return;
+  drain_late(true);
+  reader_.unlock();
+}
+
+void CommandRing::finish(PendingCommand command) noexcept {
+  if (publish_times(command)) {
+    never_timed_ = 0;
+    return;
+  }
+  const cl_int status = status_of(command.event);
+  const bool may_come = status >= CL_COMPLETE && queue->is_timed.load(std::memory_order_relaxed) && never_timed_ < kMaxLate;
+  if (may_come && late_count_ < kMaxLate) {
+    late_[late_count_++] = {command, now_ns()};
+    return;
+  }
+  publish_without_times(command, status);
+}
+
+// Some drivers make the times known a little after the end. A ring whose driver never does stops hoping.
+void CommandRing::drain_late(bool is_final) noexcept {
+  const std::uint64_t now = now_ns();
+  std::size_t kept = 0;
+  for (std::size_t index = 0; index < late_count_; ++index) {
+    const LateCommand late = late_[index];
+    if (publish_times(late.command)) {
+      never_timed_ = 0;
+      continue;
+    }
+    const cl_int status = status_of(late.command.event);
+    if (status > CL_COMPLETE || (!is_final && status == CL_COMPLETE && now - late.since_ns < kPatienceNs)) {
+      late_[kept++] = late;
+      continue;
+    }
+    if (status == CL_COMPLETE) ++never_timed_;
+    publish_without_times(late.command, status);
+  }
+  late_count_ = kept;
+}
+
+bool CommandRing::publish_times(PendingCommand command) noexcept {
+  const probe::Subscriber* listener = probe::subscriber();
+  probe::Ticks ticks;
+  if (!read_time(command.event, CL_PROFILING_COMMAND_END, ticks.end) || !read_time(command.event, CL_PROFILING_COMMAND_START, ticks.start)) return false;
+  if (ticks.end == 0 && ticks.start == 0) return false;
+  if (listener != nullptr && wants(*listener, probe::kAllTicks)) {
+    if (!read_time(command.event, CL_PROFILING_COMMAND_QUEUED, ticks.queued) || !read_time(command.event, CL_PROFILING_COMMAND_SUBMIT, ticks.submit)) return false;
+  }
+  if (command.id == watched_id_.load(std::memory_order_acquire)) learn_from(command.event, ticks.end);
+  target().clReleaseEvent(command.event);
+  if (listener == nullptr) return true;
+
+  probe::Completion completion{.queue = queue->id, .status = probe::CompletionStatus::ok, .ticks = ticks};
+  if (ticks.end < ticks.start) {
+    completion.clamped = true;
+    completion.ticks.end = ticks.start;
+  }
+  listener->complete(command.id, completion);
+  return true;
+}
+
+void CommandRing::publish_without_times(PendingCommand command, cl_int status) noexcept {
+  if (command.id == watched_id_.load(std::memory_order_acquire)) watched_id_.store(0, std::memory_order_release);
+  target().clReleaseEvent(command.event);
+  const probe::Subscriber* listener = probe::subscriber();
+  if (listener == nullptr) return;
+  const bool is_failed = status < CL_COMPLETE;
+  listener->complete(command.id, {.queue = queue->id,
+                                  .status = is_failed ? probe::CompletionStatus::failed : probe::CompletionStatus::untimed,
+                                  .native_status = is_failed ? status : 0,
+                                  .ticks = {}});
+}
+
+void CommandRing::learn_from(cl_event event, std::uint64_t end_ticks) noexcept {
+  const WatchedCommand command = watched_;
+  watched_id_.store(0, std::memory_order_release);
+  std::uint64_t queued_ticks = 0;
+  Device* device = queue->device;
+  if (device == nullptr || !read_time(event, CL_PROFILING_COMMAND_QUEUED, queued_ticks)) return;
+  const ClockDomain before = device->clock.domain();
+  device->clock.observe(command, queued_ticks, end_ticks);
+  if (device->clock.domain() != before) publish(*device);
+}
+
+bool CommandRing::holds(cl_event event) noexcept {
+  constexpr int kTries = 100;
+  for (int attempt = 0; attempt < kTries; ++attempt) {
+    if (!reader_.try_lock()) {
+      sched_yield();
+      continue;
+    }
+    bool found = false;
+    for (std::size_t index = 0; index < late_count_; ++index) found = found || late_[index].command.event == event;
+    ring_lock_.lock();
+    ring_.for_each([&](const PendingCommand& command) { found = found || command.event == event; });
+    ring_lock_.unlock();
+    reader_.unlock();
+    return found;
+  }
+  return false;
+}
+
+bool CommandRing::is_empty() noexcept {
+  if (!reader_.try_lock()) return false;
+  ring_lock_.lock();
+  const bool result = ring_.empty() && late_count_ == 0;
+  ring_lock_.unlock();
+  reader_.unlock();
+  return result;
+}
+
+CommandRing* ring_for_this_thread(Queue& queue) noexcept {
+  const void* me = this_thread();
+  if (me == nullptr) return nullptr;
+  for (CommandRing* ring = queue.rings.load(std::memory_order_acquire); ring != nullptr; ring = ring->next) {
+    if (ring->owner.load(std::memory_order_relaxed) == me) return ring;
+  }
+  for (CommandRing* ring = queue.rings.load(std::memory_order_acquire); ring != nullptr; ring = ring->next) {
+    const void* nobody = nullptr;
+    if (ring->owner.compare_exchange_strong(nobody, me, std::memory_order_acq_rel)) return ring;
+  }
+  CommandRing* ring = CommandRing::make(&queue);
+  if (ring == nullptr) return nullptr;
+  ring->owner.store(me, std::memory_order_relaxed);
+  ring->next = queue.rings.load(std::memory_order_relaxed);
+  while (!queue.rings.compare_exchange_weak(ring->next, ring, std::memory_order_acq_rel)) {
+  }
+  return ring;
+}
+
+void drain_queue(Queue& queue) noexcept {
+  for (CommandRing* ring = queue.rings.load(std::memory_order_acquire); ring != nullptr; ring = ring->next) ring->drain();
+}
+
+// The rings hold events of the parent's driver, and another thread may have been in the middle of one: they are left where they are.
+void forget_rings_after_fork(Queue& queue) noexcept { queue.rings.store(nullptr, std::memory_order_release); }
+
+}  // namespace xpu::interceptors::opencl

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/pending_ring.hpp"
+#include "base/probe.hpp"
+#include "interceptors/opencl/device_clock.hpp"
+#include "interceptors/opencl/objects.hpp"
+#include "interceptors/opencl/spin_lock.hpp"
+
+namespace xpu::interceptors::opencl {
+
+/// A command of the driver whose end is still to be published. We hold one reference to the event.
+struct PendingCommand {
+  probe::OperationId id = 0;
+  cl_event event = nullptr;
+};
+
+/// The pending commands of one thread on one queue: no command waits behind one of another queue, and no two threads share a cache line per
+/// launch. Made once, never freed; when its thread ends, another thread that uses the queue takes it over.
+///
+/// The owner pushes and polls; anybody may read (the harvester, a thread that waited for the queue, the end of the process), one at a time.
+/// Nobody waits for a reader, because a driver may run the program's callbacks inside a query of ours, and these may wait for anything.
+class CommandRing {
+ public:
+  static constexpr std::size_t kFirstCapacity = 256;
+  static constexpr std::size_t kMaxCapacity = 131'072;
+  static constexpr std::uint32_t kPollEvery = 32;     ///< Launches.
+  static constexpr std::size_t kPollFrom = 64;        ///< Pending commands.
+  static constexpr std::uint32_t kWatchEvery = 1024;  ///< Launches; the first ones more often.
+
+  /// Null without memory.
+  static CommandRing* make(Queue* queue) noexcept;
+
+  // ---- the owner
+
+  /// Remembers a command, and from time to time looks at what has ended. False when the ring is full: the caller keeps the event.
+  bool push(PendingCommand command) noexcept;
+  /// Whether the next command is to be watched for the device's clock.
+  bool wants_watch() noexcept { return --until_watch_ == 0 && can_watch(); }
+  /// Just before the driver is called for it.
+  void prepare_watch() noexcept { watched_.enter = HostMoment::now(); }
+  /// Just before it is pushed; `exit_ns`: when the driver returned.
+  void watch(probe::OperationId id, std::uint64_t exit_ns) noexcept;
+
+  // ---- anybody
+
+  /// Publishes everything that has ended, unless somebody else does just now.
+  void drain() noexcept;
+  /// The end of the process: what has ended but has no times is published without them; what runs is left alone.
+  void drain_finally() noexcept;
+  /// Whether we hold a reference to `event`.
+  bool holds(cl_event event) noexcept;
+  bool is_empty() noexcept;
+  /// Commands pushed since the last call: a ring in use polls itself.
+  std::uint32_t take_activity() noexcept { return activity_.exchange(0, std::memory_order_relaxed); }
+
+  Queue* const queue;
+  std::atomic<const void*> owner{nullptr};  ///< The thread's state; null: free to be taken over.
+  CommandRing* next = nullptr;              ///< Of the same queue.
+
+ private:
+  struct LateCommand {
+    PendingCommand command;
+    std::uint64_t since_ns = 0;
+  };
+  static constexpr std::size_t kMaxLate = 256;
+  static constexpr std::size_t kPortion = 64;
+  static constexpr std::uint64_t kPatienceNs = 100'000'000;
+
+  explicit CommandRing(Queue* queue_of_ring) : queue(queue_of_ring), ring_(kFirstCapacity, kMaxCapacity) {}
+
+  bool can_watch() noexcept;
+  std::size_t take_finished(PendingCommand* batch) noexcept XPU_REQUIRES(reader_) XPU_NO_THREAD_SAFETY_ANALYSIS;
+  /// Returns how many left the ring.
+  std::size_t drain_portion() noexcept XPU_REQUIRES(reader_);
+  void drain_late(bool is_final) noexcept XPU_REQUIRES(reader_);
+  void finish(PendingCommand command) noexcept XPU_REQUIRES(reader_);
+  bool publish_times(PendingCommand command) noexcept;
+  void publish_without_times(PendingCommand command, cl_int status) noexcept;
+  void learn_from(cl_event event, std::uint64_t end_ticks) noexcept;
+
+  // In the order in which a launch touches them.
+  SpinLock ring_lock_;
+  base::PendingRing<PendingCommand> ring_ XPU_GUARDED_BY(ring_lock_);
+  std::uint32_t until_poll_ = kPollEvery;  // the owner's
+  std::uint32_t until_watch_ = 1;          // the owner's
+  std::uint32_t watches_ = 0;              // the owner's
+  std::atomic<std::uint32_t> activity_{0};
+
+  // One watched command at a time: written before it is pushed, read after it was taken out; 0 = none.
+  std::atomic<probe::OperationId> watched_id_{0};
+  WatchedCommand watched_;
+
+  SpinLock reader_;  // only ever tried
+  std::uint32_t never_timed_ XPU_GUARDED_BY(reader_) = 0;  // in a row
+  std::size_t late_count_ XPU_GUARDED_BY(reader_) = 0;
+  LateCommand late_[kMaxLate] XPU_GUARDED_BY(reader_);  // ended, but the driver does not tell the times yet
+};
+
+/// The ring of this thread for `queue`; null without memory.
+CommandRing* ring_for_this_thread(Queue& queue) noexcept;
+
+/// Publishes what has ended on `queue`, of every thread.
+void drain_queue(Queue& queue) noexcept;
+
+/// True when a forked child must not touch what its parent left; makes the queue's rings new ones.
+void forget_rings_after_fork(Queue& queue) noexcept;
+
+}  // namespace xpu::interceptors::opencl
