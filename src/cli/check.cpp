@@ -66,6 +66,8 @@ std::string check_text(const profiler::Report& report) {
 
   if (books.filtered > 0) fmt::format_to(out, "  not wanted (paused or filtered): {}\n", with_thousands(books.filtered));
   if (books.refused > 0) fmt::format_to(out, "  refused by the driver: {}\n", with_thousands(books.refused));
+  if (books.other_records_lost > 0)
+    fmt::format_to(out, "  lost besides, records of waits, calls and memory: {}\n", with_thousands(books.other_records_lost));
   for (const auto& loss : report.losses) {
     fmt::format_to(out, "  lost in queue {} of process {}: {} ({})\n", loss.queue, loss.pid, with_thousands(loss.count),
                    printable(loss.cause));
@@ -96,22 +98,23 @@ std::string check_json(const profiler::Report& report) {
   Json totals = books_json(books);
   totals["filtered"] = books.filtered;
   totals["refused"] = books.refused;
+  totals["other_records_lost"] = books.other_records_lost;
   Json queues = Json::array();
   for (const auto& queue : books.queues) {
-    Json entry = {{"pid", queue.pid}, {"queue", queue.queue}};
+    Json entry = {{"process", queue.pid}, {"queue", queue.queue}};
     entry.update(books_json(queue));
     queues.push_back(std::move(entry));
   }
   Json pending = Json::array();
   for (const auto& command : books.pending_commands)
-    pending.push_back({{"name", command.name}, {"pid", command.pid}, {"queue", command.queue}, {"enter_ns", command.enter_ns}});
+    pending.push_back({{"name", command.name}, {"process", command.pid}, {"queue", command.queue}, {"enter_ns", command.enter_ns}});
   Json losses = Json::array();
   for (const auto& loss : report.losses)
-    losses.push_back({{"cause", loss.cause}, {"pid", loss.pid}, {"queue", loss.queue}, {"count", loss.count}});
+    losses.push_back({{"cause", loss.cause}, {"process", loss.pid}, {"queue", loss.queue}, {"count", loss.count}});
   Json clocks = Json::array();
   for (const auto& clock : report.clocks) {
     clocks.push_back({{"device", clock.device},
-                      {"pid", clock.pid},
+                      {"process", clock.pid},
                       {"readings", clock.readings},
                       {"error_ns", {{"median", or_null(clock.error_median_ns)}, {"max", or_null(clock.error_max_ns)}}}});
   }

@@ -70,7 +70,7 @@ TEST(Check, TheDocumentSaysTheSame) {
   EXPECT_EQ(document["ok"], true);
   EXPECT_TRUE(document["damage"].is_null());
   EXPECT_EQ(document["conservation"]["lost"], 1);
-  EXPECT_EQ(document["queues"][0]["pid"], 77);
+  EXPECT_EQ(document["queues"][0]["process"], 77);
   EXPECT_EQ(document["clocks"][0]["error_ns"]["max"], 1'500);
 }
 

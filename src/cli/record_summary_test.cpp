@@ -53,6 +53,7 @@ TEST(RecordSummary, EverythingThatIsMissingIsSaidInWords) {
   profiler::Report report = complete_report();
   report.conservation.lost = 7;
   report.losses = {{"no_chunk", 1, 1, 4}, {"ring_full", 1, 1, 1}, {"no_chunk", 1, 2, 2}};
+  report.conservation.other_records_lost = 1;
   report.conservation.pending = 1;
   report.conservation.pending_commands = {{"gemm", 1, 1, 5}};
   report.conservation.untimed = 2;
