@@ -45,7 +45,8 @@ std::vector<std::string> summary_warnings(const profiler::Report& report) {
   const auto& books = report.conservation;
   std::vector<std::string> lines;
   if (books.lost > 0) lines.push_back(fmt::format("{} lost ({})", counted(books.lost, "command"), causes_text(report)));
-  if (books.other_records_lost > 0) lines.push_back(fmt::format("{} of waits, calls or memory lost", counted(books.other_records_lost, "record")));
+  if (books.other_records_lost > 0)
+    lines.push_back(fmt::format("{} of waits, calls or memory lost", counted(books.other_records_lost, "record")));
   if (books.pending > 0) {
     lines.push_back(fmt::format("{} had not finished when the program ended{}", counted(books.pending, "command"),
                                 books.pending_commands.empty() ? "" : ", the oldest: " + books.pending_commands.front().name));

@@ -1,4 +1,6 @@
+#include <fcntl.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstring>
@@ -68,6 +70,16 @@ int print_or_fail(const std::string& text) {
   return kFailed;
 }
 
+/// A closed standard descriptor would be given to the next file that is opened, and what we say would land in it. Closed at exec, so that a
+/// recorded program finds it closed as we did.
+void occupy_closed_descriptors() {
+  for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor) {
+    if (fcntl(descriptor, F_GETFD) != -1) continue;
+    // The lowest free number is this one.
+    static_cast<void>(open("/dev/null", O_RDWR | O_CLOEXEC));
+  }
+}
+
 int run_words(std::span<const std::string> words) {
   if (words.empty()) {
     say("which command? See xpu --help");
@@ -95,6 +107,7 @@ int run_words(std::span<const std::string> words) {
 }  // namespace
 
 int run(int argc, char** argv) {
+  occupy_closed_descriptors();
   try {
     return run_words(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const std::bad_alloc&) {

@@ -127,9 +127,12 @@ class ProgramTest(CliTest):
         for line in finished.stderr.splitlines():
             self.assertTrue(line == b"err" or line.startswith(b"xpu: "), line)
 
-    def test_a_closed_standard_error_does_no_harm(self):
-        finished = run(["sh", "-c", f"exec {XPU} record -o a sh -c 'echo out; exit 3' 2>&-"], environment(), PATIENCE, cwd=self.folder)
-        self.assertEqual((finished.code, finished.stdout), (3, b"out\n"))
+    def test_closed_standard_descriptors_stay_closed_and_nothing_lands_in_the_recording(self):
+        script = "exec env \"$@\" sh -c 'ls -l /proc/self/fd >>log; exit 3' <&- >&- 2>&-"
+        finished = run(["sh", "-c", script, "sh", XPU, "record", "-o", "a", "--"], environment(), PATIENCE, cwd=self.folder)
+        self.assertEqual(finished.code, 3, finished)
+        self.assertNotIn("/dev/null", (self.folder / "log").read_text())
+        self.assertEqual(self.xpu("check", "a").code, 0)
 
     def test_the_environment_has_the_folder_and_our_layer_last(self):
         script = 'echo "$XPU_RECORD"; echo "$OPENCL_LAYERS"'
