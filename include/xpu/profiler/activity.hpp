@@ -145,8 +145,9 @@ struct AnnotationActivity : Activity {
   bool duration_known = true;  ///< False for a range that was never closed, or a close without an opening (then a mark of no length).
 };
 
-/// Commands whose record was dropped, at `start_ns`.
+/// Records that were dropped, at `start_ns`.
 struct LossActivity : Activity {
+  bool commands = true;  ///< False: of calls, waits, memory, annotations.
   const QueueDefinition* queue = nullptr;  ///< Null = unknown.
   std::uint32_t cause = 0;
   std::uint64_t count = 0;

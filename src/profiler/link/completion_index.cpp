@@ -56,7 +56,7 @@ void CompletionIndex::add(std::size_t process, const trace::CopyDetailRecord& re
 }
 
 void CompletionIndex::add(std::size_t process, const trace::LossRecord& record) {
-  if (process >= processes_.size() || (record.header.flags & trace::kFlagCompletionLost) == 0) return;
+  if (process >= processes_.size() || (record.header.flags & trace::kFlagCompletionLost) == 0 || record.count == 0) return;
   processes_[process].losses[record.queue].push_back({record.first_operation, record.last_operation});
 }
 
@@ -129,6 +129,9 @@ void CompletionIndex::place(DefinitionTable& definitions) {
     });
     process.losses.for_each([](std::uint64_t, std::vector<Range>& ranges) {
       std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.first < b.first; });
+      // `last` becomes the highest so far: then one look tells whether any range covers an operation.
+      std::uint64_t highest = 0;
+      for (Range& range : ranges) range.last = highest = std::max(highest, range.last);
     });
   }
   for_each_completion([&](std::size_t process, Completion& completion) {
@@ -219,10 +222,15 @@ const CopyFacts* CompletionIndex::find_copy(std::size_t process, std::uint64_t o
 }
 
 bool CompletionIndex::was_lost(std::size_t process, std::uint32_t queue, std::uint64_t operation) const noexcept {
-  const std::vector<Range>* ranges = processes_[process].losses.find(queue);
-  if (ranges == nullptr) return false;
-  auto after = std::upper_bound(ranges->begin(), ranges->end(), operation, [](std::uint64_t wanted, const Range& range) { return wanted < range.first; });
-  return after != ranges->begin() && operation <= std::prev(after)->last;
+  const auto covered_by_losses_of = [&](std::uint32_t losing_queue) {
+    const std::vector<Range>* ranges = processes_[process].losses.find(losing_queue);
+    if (ranges == nullptr) return false;
+    const auto after =
+        std::upper_bound(ranges->begin(), ranges->end(), operation, [](std::uint64_t wanted, const Range& range) { return wanted < range.first; });
+    return after != ranges->begin() && operation <= std::prev(after)->last;
+  };
+  constexpr std::uint32_t kUnknownQueue = 0;
+  return covered_by_losses_of(queue) || covered_by_losses_of(kUnknownQueue);
 }
 
 }  // namespace xpu::profiler

@@ -188,6 +188,11 @@ Result<> Linker::Impl::second_pass(Sink& sink) {
 }
 
 void Linker::Impl::handle(std::size_t process, const trace::OperationSubmittedRecord& record, Sink& sink) {
+  const Completion* completion = completions.find(process, record.operation);
+  if (completion != nullptr && completion->has(Completion::kLinked)) {
+    ++summary.duplicates;
+    return;
+  }
   RuntimeActivity call;
   call.process = &definitions.process(process);
   call.thread = &definitions.thread(process, record.thread);
@@ -205,17 +210,13 @@ void Linker::Impl::handle(std::size_t process, const trace::OperationSubmittedRe
 /// Fills in what is the same for every kind of command.
 void Linker::Impl::complete(DeviceActivity& activity, std::size_t process, const trace::OperationSubmittedRecord& record) {
   activity.queue = &definitions.queue(process, record.queue);
-  if (activity.call->failed) {
+  if (activity.call->failed && record.queue_sequence == 0) {
     ++summary.refused;
     activity.state = CommandState::refused;
     return;
   }
   ++summary.commands;
   Completion* completion = completions.find(process, record.operation);
-  if (completion != nullptr && completion->has(Completion::kLinked)) {
-    ++summary.duplicates;
-    completion = nullptr;
-  }
   if (completion == nullptr) {
     const bool lost = completions.was_lost(process, record.queue, record.operation);
     activity.state = lost ? CommandState::lost : CommandState::pending;
@@ -351,6 +352,7 @@ void Linker::Impl::handle(std::size_t process, const trace::LossRecord& record, 
   loss.queue = record.queue == 0 ? nullptr : &definitions.queue(process, record.queue);
   loss.cause = record.cause;
   loss.count = record.count;
+  loss.commands = (record.header.flags & trace::kFlagNotOperation) == 0;
   sink.handle_loss_activity(loss);
 }
 

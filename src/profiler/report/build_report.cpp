@@ -139,6 +139,7 @@ void add_books(Report& report, const trace::Conservation& books, const RecordSou
   conservation.unexplained = books.total.unexplained;
   conservation.filtered = books.filtered;
   conservation.refused = books.refused_calls;
+  conservation.other_records_lost = books.other_records_lost;
   for (const trace::QueueBooks& queue : books.queues) conservation.queues.push_back(books_of(queue, processes));
   for (const trace::LossSummary& loss : books.losses) {
     report.losses.push_back(

@@ -118,6 +118,7 @@ void write_conservation(JsonWriter& out, const Report::Conservation& conservatio
   out.member("failed", conservation.failed);
   out.member("refused", conservation.refused);
   out.member("unexplained", conservation.unexplained);
+  out.member("other_records_lost", conservation.other_records_lost);
   array(out, "queues", conservation.queues, [&](const Report::Books& books) {
     out.member("process", books.pid);
     out.member("queue", books.queue);

@@ -328,6 +328,7 @@ void ReportText::books() {
   detail(books.untimed, "without times");
   detail(books.refused, books.refused == 1 ? "call refused by the driver" : "calls refused by the driver");
   detail(books.filtered, "filtered out");
+  detail(books.other_records_lost, "records of calls, waits and memory lost");
   if (!details.empty()) fact("", details);
   for (const Report::Loss& loss : report_.losses) {
     fact("lost", style_.alarming(fmt::format("{} on queue {}{}: {}", grouped(loss.count), loss.queue, of_process(loss.pid), loss.cause)));

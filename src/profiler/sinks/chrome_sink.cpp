@@ -538,7 +538,7 @@ void ChromeSink::handle_loss_activity(const LossActivity& activity) {
   JsonWriter& out = impl.out;
   impl.event(",\n{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"xpu_lost\",\"name\":\"");
   out.number(activity.count);
-  out.raw(" commands lost (");
+  out.raw(activity.commands ? " commands lost (" : " records lost (");
   out.raw(trace::loss_cause_name(activity.cause));
   out.raw(")\",");
   if (activity.queue != nullptr) {

@@ -1,0 +1,91 @@
+#include "profiler/link/lanes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+namespace xpu::profiler {
+namespace {
+
+std::vector<Placement> place_all(const std::vector<Span>& spans) {
+  LaneAssigner lanes;
+  std::vector<Placement> placements;
+  for (const Span& span : spans) placements.push_back(lanes.place(span));
+  return placements;
+}
+std::vector<std::uint32_t> lanes_of(const std::vector<Span>& spans) {
+  std::vector<std::uint32_t> lanes;
+  for (const Placement& placement : place_all(spans)) lanes.push_back(placement.lane);
+  return lanes;
+}
+
+TEST(LanesTest, KeepsCommandsThatFollowEachOtherOnOneLane) {
+  EXPECT_EQ(lanes_of({{0, 10}, {10, 5}, {20, 1}}), (std::vector<std::uint32_t>{0, 0, 0}));
+}
+
+TEST(LanesTest, TakesTheLowestFreeLane) {
+  EXPECT_EQ(lanes_of({{0, 100}, {10, 100}, {20, 100}, {105, 100}, {115, 100}}), (std::vector<std::uint32_t>{0, 1, 2, 0, 1}));
+}
+
+TEST(LanesTest, PutsCommandsOfNoLengthAtOneTimeOnOneLane) { EXPECT_EQ(lanes_of({{5, 0}, {5, 0}, {5, 3}}), (std::vector<std::uint32_t>{0, 0, 0})); }
+
+TEST(LanesTest, NudgesNeighboursThatOnlyRoundingMakesOverlap) {
+  const std::vector<Placement> placements = place_all({{0, 10'000, 500}, {9'995, 10'000, 500}, {19'995, 10, 500}});
+  EXPECT_EQ(placements[1].lane, 0u);
+  EXPECT_EQ(placements[1].nudge_ns, 5u);
+  EXPECT_EQ(placements[2].lane, 0u);
+  EXPECT_EQ(placements[2].nudge_ns, 5u) << "behind where its neighbour is drawn";
+}
+
+TEST(LanesTest, NudgesNobodyFurtherThanItsError) {
+  const std::vector<Placement> placements = place_all({{0, 10'000, 4}, {9'995, 10'000, 4}});
+  EXPECT_EQ(placements[1].lane, 1u);
+  EXPECT_EQ(placements[1].nudge_ns, 0u);
+}
+
+TEST(LanesTest, KeepsARealOverlapHoweverLargeTheError) {
+  const std::vector<Placement> placements = place_all({{0, 10'000, 1'000'000}, {9'900, 10'000, 1'000'000}});
+  EXPECT_EQ(placements[1].lane, 1u) << "1 % of the earlier command is more than two clocks drift apart";
+}
+
+TEST(LanesTest, KeepsAChainOfBackToBackCommandsOnFewLanesUnderDrift) {
+  // The device counts 100 ppm fast, so each command seems 100 ns longer than the host's time to the next one.
+  std::vector<Span> spans;
+  for (std::int64_t i = 0; i < 10'000; ++i) spans.push_back({i * 1'000'000, 1'000'100, 5'000});
+  const std::vector<Placement> placements = place_all(spans);
+  EXPECT_LE(std::max_element(placements.begin(), placements.end(), [](auto a, auto b) { return a.lane < b.lane; })->lane, 1u);
+  const auto beside = std::count_if(placements.begin(), placements.end(), [](auto placement) { return placement.lane != 0; });
+  EXPECT_LE(beside, 200) << "one in fifty, when the nudge has used up the error";
+}
+
+TEST(LanesTest, LeavesNoOverlapOnAnyLaneWhateverTheCommands) {
+  for (std::uint32_t seed = 1; seed <= 100'000; ++seed) {
+    std::mt19937 random(seed);
+    const auto below = [&](std::uint32_t limit) { return static_cast<std::uint32_t>(random() % limit); };
+    std::vector<Span> spans(1 + below(40));
+    const std::uint32_t horizon = 1 + below(2'000), longest = 1 + below(500), largest_error = 1 + below(50);
+    for (Span& span : spans) span = {static_cast<std::int64_t>(below(horizon)), below(longest), below(largest_error)};
+    std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.start_ns < b.start_ns; });
+
+    const std::vector<Placement> placements = place_all(spans);
+    ASSERT_EQ(placements.size(), spans.size());
+    std::map<std::uint32_t, std::int64_t> end_of_lane;
+    std::size_t most_at_once = 0;
+    for (std::size_t i = 0; i < spans.size(); ++i) {
+      const std::int64_t shown = spans[i].start_ns + placements[i].nudge_ns;
+      const auto [end, is_new] = end_of_lane.try_emplace(placements[i].lane, INT64_MIN);
+      ASSERT_LE(end->second, shown) << "seed " << seed << ", span " << i;
+      ASSERT_LE(placements[i].nudge_ns, spans[i].error_ns) << "seed " << seed << ", span " << i;
+      end->second = shown + static_cast<std::int64_t>(spans[i].duration_ns);
+      // Lanes are made only when all others are taken.
+      const auto busy = std::count_if(end_of_lane.begin(), end_of_lane.end(), [&](const auto& lane) { return lane.second > spans[i].start_ns; });
+      most_at_once = std::max(most_at_once, static_cast<std::size_t>(busy));
+    }
+    ASSERT_LE(end_of_lane.size(), most_at_once + 1) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace xpu::profiler
