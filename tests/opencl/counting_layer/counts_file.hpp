@@ -29,8 +29,8 @@ struct CountsFile {
   static constexpr std::size_t kQueues = 1024;
 
   std::array<char, 8> magic;
-  std::uint32_t process;                 // id
-  std::atomic<std::uint32_t> created;    // queues so far; those behind the last slot share it
+  std::uint32_t process;               // id
+  std::atomic<std::uint32_t> created;  // queues so far; those behind the last slot share it
   std::array<EntryCounts, kEntries> entries;
   std::array<QueueCounts, kQueues> queues;  // in the order in which they were created, or, if that was not seen, first used
 };

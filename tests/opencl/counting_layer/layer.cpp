@@ -24,7 +24,7 @@ cl_icd_dispatch table;   // what we hand up
 template <auto member, Entry entry>
 struct Counted;
 
-template <class... Arguments, cl_int(CL_API_CALL* cl_icd_dispatch::* member)(cl_command_queue, Arguments...), Entry entry>
+template <class... Arguments, cl_int (CL_API_CALL* cl_icd_dispatch::*member)(cl_command_queue, Arguments...), Entry entry>
 struct Counted<member, entry> {
   static cl_int CL_API_CALL call(cl_command_queue queue, Arguments... arguments) {
     const cl_int result = (target.*member)(queue, arguments...);
@@ -34,7 +34,7 @@ struct Counted<member, entry> {
 };
 
 /// Map calls return the pointer and put their result where the last argument points, if that is not null.
-template <class... Arguments, void*(CL_API_CALL* cl_icd_dispatch::* member)(cl_command_queue, Arguments...), Entry entry>
+template <class... Arguments, void* (CL_API_CALL* cl_icd_dispatch::*member)(cl_command_queue, Arguments...), Entry entry>
 struct Counted<member, entry> {
   static void* CL_API_CALL call(cl_command_queue queue, Arguments... arguments) {
     std::tuple<Arguments...> all(arguments...);

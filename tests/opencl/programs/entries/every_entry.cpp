@@ -1,7 +1,7 @@
 // xpu_test_every_entry NAME | --list | --list-submitting
 // Makes one valid call of a core entry point (and the few calls that it needs) and waits for everything that it submitted.
-// Prints "RESULT entry=NAME rc=CODE submitted=N", N being all commands that the driver accepted. Exit code: 0, 77 when the device has no such
-// feature, 1 when the call failed.
+// Prints "RESULT entry=NAME rc=CODE submitted=N", N being all commands that the driver accepted. Exit code: 0, 77 when the device has no
+// such feature, 1 when the call failed.
 
 #include <cstdio>
 #include <cstring>

@@ -13,13 +13,19 @@ void CL_CALLBACK ignore_memory(cl_mem, void*) {}
 void CL_CALLBACK ignore_event(cl_event, cl_int, void*) {}
 
 /// Releases a handle that a creating call returned, whatever its type, and answers the creating call's result.
-cl_int dispose(cl_int created, cl_int (*release)(cl_context), cl_context handle) { return created != CL_SUCCESS ? created : release(handle); }
+cl_int dispose(cl_int created, cl_int (*release)(cl_context), cl_context handle) {
+  return created != CL_SUCCESS ? created : release(handle);
+}
 cl_int dispose(cl_int created, cl_int (*release)(cl_command_queue), cl_command_queue handle) {
   return created != CL_SUCCESS ? created : release(handle);
 }
 cl_int dispose(cl_int created, cl_int (*release)(cl_mem), cl_mem handle) { return created != CL_SUCCESS ? created : release(handle); }
-cl_int dispose(cl_int created, cl_int (*release)(cl_sampler), cl_sampler handle) { return created != CL_SUCCESS ? created : release(handle); }
-cl_int dispose(cl_int created, cl_int (*release)(cl_program), cl_program handle) { return created != CL_SUCCESS ? created : release(handle); }
+cl_int dispose(cl_int created, cl_int (*release)(cl_sampler), cl_sampler handle) {
+  return created != CL_SUCCESS ? created : release(handle);
+}
+cl_int dispose(cl_int created, cl_int (*release)(cl_program), cl_program handle) {
+  return created != CL_SUCCESS ? created : release(handle);
+}
 cl_int dispose(cl_int created, cl_int (*release)(cl_kernel), cl_kernel handle) { return created != CL_SUCCESS ? created : release(handle); }
 
 cl_int create_context(Fixture& f) {
@@ -74,8 +80,8 @@ cl_int set_queue_property(Fixture& f) {
 }
 cl_int set_default_queue(Fixture& f) {
   if (f.driver_dies_of_rare_calls()) return kUnsupported;
-  const cl_queue_properties properties[] = {
-      CL_QUEUE_PROPERTIES, CL_QUEUE_ON_DEVICE | CL_QUEUE_ON_DEVICE_DEFAULT | CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0};
+  const cl_queue_properties properties[] = {CL_QUEUE_PROPERTIES,
+                                            CL_QUEUE_ON_DEVICE | CL_QUEUE_ON_DEVICE_DEFAULT | CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0};
   cl_int error = CL_SUCCESS;
   cl_command_queue queue = clCreateCommandQueueWithProperties(f.context(), f.device(), properties, &error);
   if (error != CL_SUCCESS) return kUnsupported;
@@ -206,17 +212,17 @@ cl_int program_with_built_in_kernels(Fixture& f) {
 
 /// A SPIR-V module with one empty kernel `one`, assembled by hand.
 constexpr std::array<cl_uint, 30> kModule = {
-    0x07230203, 0x00010000, 0, 6, 0,                // header: version 1.0, ids below 6
-    0x00020011, 4,                                  // OpCapability Addresses
-    0x00020011, 6,                                  // OpCapability Kernel
-    0x0003000e, 2, 2,                               // OpMemoryModel Physical64 OpenCL
-    0x0004000f, 6, 3, 0x00656e6f,                   // OpEntryPoint Kernel %3 "one"
-    0x00020013, 1,                                  // %1 = OpTypeVoid
-    0x00030021, 2, 1,                               // %2 = OpTypeFunction %1
-    0x00050036, 1, 3, 0, 2,                         // %3 = OpFunction %1 None %2
-    0x000200f8, 4,                                  // %4 = OpLabel
-    0x000100fd,                                     // OpReturn
-    0x00010038,                                     // OpFunctionEnd
+    0x07230203, 0x00010000, 0, 6,          0,  // header: version 1.0, ids below 6
+    0x00020011, 4,                             // OpCapability Addresses
+    0x00020011, 6,                             // OpCapability Kernel
+    0x0003000e, 2,          2,                 // OpMemoryModel Physical64 OpenCL
+    0x0004000f, 6,          3, 0x00656e6f,     // OpEntryPoint Kernel %3 "one"
+    0x00020013, 1,                             // %1 = OpTypeVoid
+    0x00030021, 2,          1,                 // %2 = OpTypeFunction %1
+    0x00050036, 1,          3, 0,          2,  // %3 = OpFunction %1 None %2
+    0x000200f8, 4,                             // %4 = OpLabel
+    0x000100fd,                                // OpReturn
+    0x00010038,                                // OpFunctionEnd
 };
 cl_program create_from_module(Fixture& f, cl_int& error) {
   return clCreateProgramWithIL(f.context(), kModule.data(), sizeof kModule, &error);

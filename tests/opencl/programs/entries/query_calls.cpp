@@ -80,8 +80,8 @@ cl_int work_group_info(Fixture& f) {
 cl_int sub_group_info(Fixture& f) {
   const std::size_t local = 16;
   std::size_t size = 0;
-  const cl_int code = clGetKernelSubGroupInfo(f.kernel(), f.device(), CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE, sizeof local, &local, sizeof size,
-                                              &size, nullptr);
+  const cl_int code = clGetKernelSubGroupInfo(f.kernel(), f.device(), CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE, sizeof local, &local,
+                                              sizeof size, &size, nullptr);
   return code == CL_INVALID_OPERATION ? kUnsupported : code;
 }
 cl_int event_info(Fixture& f) {
@@ -115,9 +115,7 @@ cl_int host_timer(Fixture& f) {
 }
 
 /// Nobody has a function of this name: a null pointer is the valid answer.
-cl_int extension_address(Fixture&) {
-  return clGetExtensionFunctionAddress("clNoSuchFunction") == nullptr ? CL_SUCCESS : CL_INVALID_VALUE;
-}
+cl_int extension_address(Fixture&) { return clGetExtensionFunctionAddress("clNoSuchFunction") == nullptr ? CL_SUCCESS : CL_INVALID_VALUE; }
 cl_int extension_address_for_platform(Fixture& f) {
   return clGetExtensionFunctionAddressForPlatform(f.platform(), "clNoSuchFunction") == nullptr ? CL_SUCCESS : CL_INVALID_VALUE;
 }

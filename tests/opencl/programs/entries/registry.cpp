@@ -139,7 +139,8 @@ bool Fixture::has_images() {
 
 bool Fixture::has_svm() {
   cl_device_svm_capabilities capabilities = 0;
-  return clGetDeviceInfo(device(), CL_DEVICE_SVM_CAPABILITIES, sizeof capabilities, &capabilities, nullptr) == CL_SUCCESS && capabilities != 0;
+  return clGetDeviceInfo(device(), CL_DEVICE_SVM_CAPABILITIES, sizeof capabilities, &capabilities, nullptr) == CL_SUCCESS &&
+         capabilities != 0;
 }
 
 bool Fixture::has_native_kernels() {

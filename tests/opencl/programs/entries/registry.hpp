@@ -21,13 +21,13 @@ class Fixture {
   cl_context context();
   cl_command_queue queue();
   cl_program program();
-  cl_kernel kernel();       // tiny, with its arguments
-  cl_mem buffer();          // 4096 bytes
-  cl_mem other_buffer();    // 4096 bytes
-  cl_mem image();           // 16 x 16 of one byte per channel
+  cl_kernel kernel();     // tiny, with its arguments
+  cl_mem buffer();        // 4096 bytes
+  cl_mem other_buffer();  // 4096 bytes
+  cl_mem image();         // 16 x 16 of one byte per channel
   cl_sampler sampler();
-  cl_event event();         // of a marker; the caller does not own it
-  void* svm();              // 4096 bytes, or null
+  cl_event event();  // of a marker; the caller does not own it
+  void* svm();       // 4096 bytes, or null
 
   bool has_images();
   bool has_svm();

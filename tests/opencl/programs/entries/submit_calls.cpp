@@ -25,12 +25,12 @@ cl_int copy_buffer(Fixture& f) {
   return f.submitted(clEnqueueCopyBuffer(f.queue(), f.buffer(), f.other_buffer(), 0, 64, 128, 0, nullptr, nullptr));
 }
 cl_int read_buffer_rect(Fixture& f) {
-  return f.submitted(clEnqueueReadBufferRect(f.queue(), f.buffer(), CL_TRUE, kOrigin, kOrigin, kRegion, 16, 0, 32, 0, host_bytes(), 0, nullptr,
-                                             nullptr));
+  return f.submitted(
+      clEnqueueReadBufferRect(f.queue(), f.buffer(), CL_TRUE, kOrigin, kOrigin, kRegion, 16, 0, 32, 0, host_bytes(), 0, nullptr, nullptr));
 }
 cl_int write_buffer_rect(Fixture& f) {
-  return f.submitted(clEnqueueWriteBufferRect(f.queue(), f.buffer(), CL_TRUE, kOrigin, kOrigin, kRegion, 16, 0, 32, 0, host_bytes(), 0, nullptr,
-                                              nullptr));
+  return f.submitted(
+      clEnqueueWriteBufferRect(f.queue(), f.buffer(), CL_TRUE, kOrigin, kOrigin, kRegion, 16, 0, 32, 0, host_bytes(), 0, nullptr, nullptr));
 }
 cl_int copy_buffer_rect(Fixture& f) {
   return f.submitted(
@@ -83,8 +83,8 @@ cl_int map_image(Fixture& f) {
   if (!f.has_images()) return kUnsupported;
   cl_int error = CL_SUCCESS;
   std::size_t row_pitch = 0;
-  void* pointer =
-      clEnqueueMapImage(f.queue(), f.image(), CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, kOrigin, kRegion, &row_pitch, nullptr, 0, nullptr, nullptr, &error);
+  void* pointer = clEnqueueMapImage(f.queue(), f.image(), CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, kOrigin, kRegion, &row_pitch, nullptr, 0,
+                                    nullptr, nullptr, &error);
   if (f.submitted(error) != CL_SUCCESS) return error;
   *static_cast<char*>(pointer) = 1;
   return unmap(f, f.image(), pointer);
@@ -101,8 +101,8 @@ cl_int native_kernel(Fixture& f) {
   if (!f.has_native_kernels()) return kUnsupported;
   static int calls = 0;
   int* arguments = &calls;
-  const cl_int code =
-      f.submitted(clEnqueueNativeKernel(f.queue(), native_function, &arguments, sizeof arguments, 0, nullptr, nullptr, 0, nullptr, nullptr));
+  const cl_int code = f.submitted(
+      clEnqueueNativeKernel(f.queue(), native_function, &arguments, sizeof arguments, 0, nullptr, nullptr, 0, nullptr, nullptr));
   if (code != CL_SUCCESS) return code;
   XPU_CL(clFinish(f.queue()));
   return calls > 0 ? CL_SUCCESS : CL_INVALID_KERNEL;

@@ -14,8 +14,8 @@ class DynamicOpenCl {
   DynamicOpenCl(const DynamicOpenCl&) = delete;
   DynamicOpenCl& operator=(const DynamicOpenCl&) = delete;
 
-  /// Makes a context, a queue and a kernel on the first device of the platform that XPU_TEST_PLATFORM names (or the first), launches `count`
-  /// times without waiting, and prints "process PID submitted COUNT".
+  /// Makes a context, a queue and a kernel on the first device of the platform that XPU_TEST_PLATFORM names (or the first), launches
+  /// `count` times without waiting, and prints "process PID submitted COUNT".
   void launch_without_waiting(std::uint64_t count, cl_int rounds);
 
   void finish();

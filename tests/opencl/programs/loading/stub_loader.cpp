@@ -1,5 +1,5 @@
-// A libOpenCL.so.1 that knows no layers and no drivers: one platform, one device, and commands that are forgotten. It stands for the loaders
-// of the field that a layer cannot enter.
+// A libOpenCL.so.1 that knows no layers and no drivers: one platform, one device, and commands that are forgotten. It stands for the
+// loaders of the field that a layer cannot enter.
 
 #include <cstring>
 

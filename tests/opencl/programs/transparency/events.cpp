@@ -41,7 +41,8 @@ void print_event(const char* label, const Setup& setup, cl_command_queue queue, 
   XPU_CL(clGetEventInfo(event, CL_EVENT_COMMAND_TYPE, sizeof type, &type, nullptr));
   XPU_CL(clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, sizeof of_event, &of_event, nullptr));
   XPU_CL(clGetEventInfo(event, CL_EVENT_CONTEXT, sizeof context, &context, nullptr));
-  std::printf("; type 0x%x; queue %s; context %s", type, of_event == queue ? "ours" : "another", context == setup.context ? "ours" : "another");
+  std::printf("; type 0x%x; queue %s; context %s", type, of_event == queue ? "ours" : "another",
+              context == setup.context ? "ours" : "another");
   std::printf("; wait %d", clWaitForEvents(1, &event));
   XPU_CL(clFinish(queue));
   XPU_CL(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr));

@@ -1,6 +1,6 @@
 // xpu_test_transparency [AREA...]
-// Prints, area by area (queues, objects, events, errors, null_handles, references; all by default), what a program can see and a tracer might change. The output with
-// a tracer must be the output without.
+// Prints, area by area (queues, objects, events, errors, null_handles, references; all by default), what a program can see and a tracer
+// might change. The output with a tracer must be the output without.
 
 #include <algorithm>
 #include <cstdio>

@@ -2,12 +2,12 @@
 //
 // An OpenCL program for measuring tracers: N operations of one kind, a clFinish after every BATCH (0: only at the end). Modes:
 //   launch     clSetKernelArg + clEnqueueNDRangeKernel        noarg      clEnqueueNDRangeKernel alone
-//   copy       write, copy, fill, read of 64 bytes in turn    nosync     launch, never waiting before the end; prints memory at a fifth, too
-//   mt         THREADS threads, each with a queue             mtshared   THREADS threads on one queue
-//   events     an event for each launch, released at once     callback   with clSetEventCallback
-//   ooo        out-of-order queue, each waits for the last    profile    the program reads START and END itself
-//   window     at most BATCH in flight, waits for the oldest  twoq       launches on one queue, a blocking write on another after every BATCH
-//   apis       clRetainKernel + clReleaseKernel, no command   allcalls   every core entry point once (N and BATCH do not matter)
+//   copy       write, copy, fill, read of 64 bytes in turn    nosync     launch, never waiting before the end; prints memory at a fifth,
+//   too mt         THREADS threads, each with a queue             mtshared   THREADS threads on one queue events     an event for each
+//   launch, released at once     callback   with clSetEventCallback ooo        out-of-order queue, each waits for the last    profile the
+//   program reads START and END itself window     at most BATCH in flight, waits for the oldest  twoq       launches on one queue, a
+//   blocking write on another after every BATCH apis       clRetainKernel + clReleaseKernel, no command   allcalls   every core entry point
+//   once (N and BATCH do not matter)
 // Prints one line "RESULT key=value …"; `submitted` counts every command that the driver accepted, warm-up included.
 
 #include <sys/resource.h>
@@ -66,8 +66,16 @@ int main(int argc, char** argv) {
   using namespace xpu::opencl_programs;
   const std::string_view mode = argc > 1 ? argv[1] : "launch";
   const Setup setup;
-  workload::Run run{setup, mode, number_argument(argc, argv, 2, 100'000), number_argument(argc, argv, 3, 1000),
-                    static_cast<unsigned>(number_argument(argc, argv, 4, 2)), {}, 0, 0, 0, {}};
+  workload::Run run{setup,
+                    mode,
+                    number_argument(argc, argv, 2, 100'000),
+                    number_argument(argc, argv, 3, 1000),
+                    static_cast<unsigned>(number_argument(argc, argv, 4, 2)),
+                    {},
+                    0,
+                    0,
+                    0,
+                    {}};
   if (run.count == 0 || run.threads == 0) {
     std::fprintf(stderr, "xpu_test_workload: N and THREADS must not be 0\n");
     return 2;
@@ -83,10 +91,11 @@ int main(int argc, char** argv) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   const auto each = [&](std::uint64_t ns) { return static_cast<double>(ns) / static_cast<double>(run.count); };
-  std::printf("RESULT mode=%.*s n=%" PRIu64 " batch=%" PRIu64 " threads=%u submitted=%" PRIu64 " enqueue_ns=%.1f total_ns=%.1f p50_ns=%" PRIu64
-              " p99_ns=%" PRIu64 " max_ns=%" PRIu64 " cpu_ns=%.1f rss_kb=%" PRIu64 " peak_rss_kb=%ld minor_faults=%ld%s\n",
+  std::printf("RESULT mode=%.*s n=%" PRIu64 " batch=%" PRIu64 " threads=%u submitted=%" PRIu64
+              " enqueue_ns=%.1f total_ns=%.1f p50_ns=%" PRIu64 " p99_ns=%" PRIu64 " max_ns=%" PRIu64 " cpu_ns=%.1f rss_kb=%" PRIu64
+              " peak_rss_kb=%ld minor_faults=%ld%s\n",
               static_cast<int>(mode.size()), mode.data(), run.count, run.batch, run.threads, run.submitted, each(run.enqueue_ns),
-              each(run.total_ns), run.latencies.percentile_ns(0.5), run.latencies.percentile_ns(0.99), run.latencies.max_ns(), each(cpu_used_ns),
-              workload::resident_kb(), usage.ru_maxrss, usage.ru_minflt, run.more.c_str());
+              each(run.total_ns), run.latencies.percentile_ns(0.5), run.latencies.percentile_ns(0.99), run.latencies.max_ns(),
+              each(cpu_used_ns), workload::resident_kb(), usage.ru_maxrss, usage.ru_minflt, run.more.c_str());
   return 0;
 }

@@ -40,15 +40,15 @@ class Latencies {
 struct Run {
   const Setup& setup;
   std::string_view mode;
-  std::uint64_t count;    // operations
-  std::uint64_t batch;    // clFinish after so many, 0 = only at the end
+  std::uint64_t count;  // operations
+  std::uint64_t batch;  // clFinish after so many, 0 = only at the end
   unsigned threads;
 
   Latencies latencies;
   std::uint64_t submitted = 0;   // every command that the driver accepted, warm-up included
   std::uint64_t enqueue_ns = 0;  // in the loop without the waits
   std::uint64_t total_ns = 0;
-  std::string more;              // further " key=value" of the mode
+  std::string more;  // further " key=value" of the mode
 };
 
 // Each runs its mode to the end; false if it is not its mode.

@@ -16,17 +16,10 @@ void run_copies(Run& run) {
   BatchLoop loop(run.latencies, queue, run.batch);
   for (std::uint64_t i = 0; i < run.count; ++i) {
     switch (i % 4) {
-      case 0:
-        XPU_CL(clEnqueueWriteBuffer(queue, source, CL_FALSE, 0, 64, bytes, 0, nullptr, nullptr));
-        break;
-      case 1:
-        XPU_CL(clEnqueueCopyBuffer(queue, source, destination, 0, 64, 64, 0, nullptr, nullptr));
-        break;
-      case 2:
-        XPU_CL(clEnqueueFillBuffer(queue, destination, &pattern, sizeof pattern, 0, 64, 0, nullptr, nullptr));
-        break;
-      default:
-        XPU_CL(clEnqueueReadBuffer(queue, destination, CL_FALSE, 0, sizeof bytes, bytes, 0, nullptr, nullptr));
+      case 0: XPU_CL(clEnqueueWriteBuffer(queue, source, CL_FALSE, 0, 64, bytes, 0, nullptr, nullptr)); break;
+      case 1: XPU_CL(clEnqueueCopyBuffer(queue, source, destination, 0, 64, 64, 0, nullptr, nullptr)); break;
+      case 2: XPU_CL(clEnqueueFillBuffer(queue, destination, &pattern, sizeof pattern, 0, 64, 0, nullptr, nullptr)); break;
+      default: XPU_CL(clEnqueueReadBuffer(queue, destination, CL_FALSE, 0, sizeof bytes, bytes, 0, nullptr, nullptr));
     }
     loop.after(i);
   }
