@@ -1,5 +1,6 @@
 #include "base/log.hpp"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -145,6 +146,9 @@ void write_log(const char* component, LogLevel level, fmt::string_view format, f
   }
   line[used] = '\0';
   const int saved_errno = errno;
+  // write() is a cancellation point, and the caller may be a foreign program's thread.
+  int cancel_state = 0;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
   {
     const MutexLock lock(g_sink_mutex);
     if (g_sink != nullptr) {
@@ -154,6 +158,7 @@ void write_log(const char* component, LogLevel level, fmt::string_view format, f
       write_to_standard_error(line, used + 1);
     }
   }
+  pthread_setcancelstate(cancel_state, nullptr);
   errno = saved_errno;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "base/log.hpp"
 #include "base/mutex.hpp"
@@ -37,7 +38,7 @@ namespace {
 
 constinit std::atomic<bool> g_gave_up{false};
 constinit Mutex g_claim_mutex;
-constinit const Attachment* g_attachment XPU_GUARDED_BY(g_claim_mutex) = nullptr;  // the old one is kept: threads may still read it
+constinit const Attachment* g_attachment XPU_GUARDED_BY(g_claim_mutex) = nullptr;  // never freed: no static destructors
 constinit bool g_recorder_started XPU_GUARDED_BY(g_claim_mutex) = false;
 constinit Mutex g_writers_mutex;
 constinit Writer* g_writers XPU_GUARDED_BY(g_writers_mutex) = nullptr;
@@ -61,9 +62,27 @@ Result<Segment*> claim_segment() noexcept {
   return segment;
 }
 
+/// Opening files and waiting are cancellation points and set errno; the program's thread must notice neither.
+class UnnoticedByThread {
+ public:
+  UnnoticedByThread() noexcept : errno_(errno) { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_); }
+  ~UnnoticedByThread() {
+    int ignored = 0;
+    pthread_setcancelstate(cancel_state_, &ignored);
+    errno = errno_;
+  }
+  UnnoticedByThread(const UnnoticedByThread&) = delete;
+  UnnoticedByThread& operator=(const UnnoticedByThread&) = delete;
+
+ private:
+  const int errno_;
+  int cancel_state_ = 0;
+};
+
 Segment* segment_of_process() noexcept {
   if (Segment* segment = g_segment.load(std::memory_order_acquire)) return segment;
   if (g_gave_up.load(std::memory_order_relaxed)) return nullptr;
+  const UnnoticedByThread guard;
   try {
     Result<Segment*> claimed = claim_segment();
     if (claimed) return *claimed;
@@ -238,7 +257,7 @@ Result<> attach(const Attachment& attachment) {
   }
   {
     const MutexLock lock(g_claim_mutex);
-    g_attachment = new Attachment(attachment);
+    delete std::exchange(g_attachment, new Attachment(attachment));
     g_recorder_started = false;
   }
   g_gave_up.store(false);
@@ -264,6 +283,7 @@ void close_segment() noexcept {
 void detach() noexcept {
   close_segment();
   probe::unsubscribe();
+  g_gave_up.store(true);  // who still holds the table claims nothing new
   forget_segment(true);
   definitions().clear();
 }

@@ -126,10 +126,10 @@ ObjectEndRecord encode_object_end(probe::ObjectKind kind, probe::Id id, std::uin
   return record;
 }
 
-void Definitions::put(probe::ObjectKind kind, probe::Id id, std::vector<std::byte> record) noexcept {
+void Definitions::put(probe::ObjectKind kind, probe::Id id, std::span<const std::byte> record) noexcept {
   try {
     const MutexLock lock(mutex_);
-    objects_[key(kind, id)].records = std::move(record);  // newer facts about the same object; its sequence stays
+    objects_[key(kind, id)].records.assign(record.begin(), record.end());  // newer facts about the same object; its sequence stays
   } catch (const std::bad_alloc&) {
     // It has been written once; only a rewrite would miss it.
   }
@@ -154,7 +154,7 @@ void Definitions::end(probe::ObjectKind kind, probe::Id id, const ObjectEndRecor
 
 void Definitions::forget_ended() noexcept {
   const MutexLock lock(mutex_);
-  std::erase_if(objects_, [](const auto& object) { return object.second.ended; });
+  std::erase_if(objects_, [](const auto& object) { return object.second.in_snapshot; });
 }
 
 void Definitions::note_sequence(probe::Id queue, std::uint32_t sequence) noexcept {
@@ -184,7 +184,10 @@ std::vector<std::byte> Definitions::snapshot() noexcept {
     std::size_t bytes = 0;
     for (const auto& object : objects_) bytes += object.second.records.size();
     all.reserve(bytes);
-    for (const auto& object : objects_) all.insert(all.end(), object.second.records.begin(), object.second.records.end());
+    for (auto& [name, object] : objects_) {
+      all.insert(all.end(), object.records.begin(), object.records.end());
+      object.in_snapshot = object.ended;
+    }
   } catch (const std::bad_alloc&) {
     all.clear();
   }

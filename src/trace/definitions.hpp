@@ -2,8 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -24,10 +22,10 @@ ObjectEndRecord encode_object_end(probe::ObjectKind kind, probe::Id id, std::uin
 /// Thread-safe; the lock is held through a fork, so that the child finds the list whole.
 class Definitions {
  public:
-  void put(probe::ObjectKind kind, probe::Id id, std::vector<std::byte> record) noexcept;
+  void put(probe::ObjectKind kind, probe::Id id, std::span<const std::byte> record) noexcept;
   /// `keep_until_written`: the defining record was lost, so it stays, with its end behind it, until the next `forget_ended`.
   void end(probe::ObjectKind kind, probe::Id id, const ObjectEndRecord& record, bool keep_until_written) noexcept;
-  /// Drops what `end` kept: everything has been written.
+  /// Drops what `end` kept and the newest `snapshot` held: that has been written.
   void forget_ended() noexcept;
   /// Sequence numbers of a queue up to this one have been used.
   void note_sequence(probe::Id queue, std::uint32_t sequence) noexcept;
@@ -45,6 +43,7 @@ class Definitions {
   struct Definition {
     std::vector<std::byte> records;
     bool ended = false;
+    bool in_snapshot = false;    // and ended before it was taken
     std::uint32_t sequence = 0;  // of queues
   };
   static std::uint64_t key(probe::ObjectKind kind, probe::Id id) noexcept { return static_cast<std::uint64_t>(kind) << 32 | id; }

@@ -121,6 +121,7 @@ Result<Segment*> Segment::open_claimed(int folder, const char* name, std::uint64
     munmap(base, segment_bytes(chunks));
     return Error{ErrorCode::out_of_host_memory, "no memory for a segment"};
   }
+  segment->older_ = newest_.exchange(segment);
   return segment;
 }
 

@@ -41,6 +41,10 @@ class Segment {
       : base_(base), header_(reinterpret_cast<SegmentHeader*>(base)), mapped_chunks_(mapped_chunks) {}
   static Result<Segment*> open_claimed(int folder, const char* name, std::uint64_t max_live_bytes);
 
+  /// All segments of the process, so that none looks leaked: the newest one and what it replaced.
+  static constinit inline std::atomic<Segment*> newest_{nullptr};
+  Segment* older_ = nullptr;
+
   std::byte* const base_;
   SegmentHeader* const header_;
   const std::uint32_t mapped_chunks_;

@@ -299,27 +299,32 @@ void memory(const probe::MemoryEvent& event) noexcept {
   append_other(record);
 }
 
-void object(probe::ObjectKind kind, probe::Id id, probe::ObjectEvent event, const void* description) noexcept {
-  if (event == probe::ObjectEvent::destroyed) {
-    const ObjectEndRecord record = encode_object_end(kind, id, now_ns(probe::clock_domain()));
+void object_ended(probe::ObjectKind kind, probe::Id id) noexcept {
+  const ObjectEndRecord record = encode_object_end(kind, id, now_ns(probe::clock_domain()));
+  bool written = false, definition_is_missing = false;
+  {
     const Entry entry;
-    if (entry.writer() == nullptr) return definitions().end(kind, id, record, false);
-    const bool written = entry.writer()->append(record);
-    if (!written) definitions_are_missing();
-    definitions().end(kind, id, record, entry.writer()->segment().definitions_missing.load(std::memory_order_acquire));
-    return;
+    if (Writer* writer = entry.writer()) {
+      written = writer->append(record);
+      definition_is_missing = writer->segment().definitions_missing.load(std::memory_order_acquire);
+    }
   }
+  definitions().end(kind, id, record, !written || definition_is_missing);
+  if (!written) definitions_are_missing();
+}
+
+void object(probe::ObjectKind kind, probe::Id id, probe::ObjectEvent event, const void* description) noexcept {
+  if (event == probe::ObjectEvent::destroyed) return object_ended(kind, id);
   if (kind == probe::ObjectKind::kernel && description != nullptr) {
     const MutexLock lock(g_filter_mutex);
     g_filter.kernel_created(id, static_cast<const probe::KernelDescription*>(description)->name);
   }
-  std::vector<std::byte> record = encode_object(kind, id, description);
+  const std::vector<std::byte> record = encode_object(kind, id, description);
   if (record.empty()) return;
-  {
-    const Entry entry;
-    if (entry.writer() == nullptr || !entry.writer()->append_records(record)) definitions_are_missing();
-  }
-  definitions().put(kind, id, std::move(record));
+  // Into the list first: once it is said that something is missing, whoever writes the list must find this there.
+  definitions().put(kind, id, record);
+  const Entry entry;
+  if (entry.writer() == nullptr || !entry.writer()->append_records(record)) definitions_are_missing();
 }
 
 void clock(const probe::ClockReading& reading) noexcept {
