@@ -23,9 +23,11 @@ constexpr std::int64_t kHardPpb = 2'000'000;     // beyond it two readings contr
 constexpr std::int64_t kGoodRatePpb = 20'000;    // a rate known this well need not be looked for further away
 constexpr std::int64_t kReferencePpb = 100'000;  // a rate known worse than this is no reference for others
 constexpr std::size_t kReferenceReach = 4;       // spans on either side that a span is compared with
+constexpr std::uint64_t kRoundingNs = 2;         // of a time and of the two parts of its bound
 constexpr std::size_t kMaxSteps = 64;
 
-std::int64_t clamp(Wide value) { return static_cast<std::int64_t>(std::clamp<Wide>(value, -kLimit, kLimit)); }
+// The sum or difference of two clamped numbers is a number still.
+std::int64_t clamp(Wide value) { return static_cast<std::int64_t>(std::clamp<Wide>(value, 1 - kLimit, kLimit - 1)); }
 
 Wide divide_up(Wide value, Wide divisor) { return value / divisor + (value % divisor > 0 ? 1 : 0); }
 Wide divide_nearest(Wide value, Wide divisor) { return (value >= 0 ? value + divisor / 2 : value - divisor / 2) / divisor; }
@@ -74,12 +76,13 @@ struct Span {
                other = Wide{nominal} * (kBillion + deviation_ppb + tolerance_ppb);
     return std::min(one, other) <= Wide{most} * kBillion && std::max(one, other) >= Wide{least} * kBillion;
   }
-  /// Deviation of the rate from the nominal one and its half-width; nothing where that is too wide to mean anything.
+  /// Deviation of the rate from the nominal one and its half-width; nothing where that is too wide to mean anything, or no rate but a step.
   std::optional<std::pair<std::int64_t, std::int64_t>> rate() const {
     if (nominal <= 0) return std::nullopt;
     const std::int64_t width = clamp(divide_up((Wide{most} - least) * kBillion, Wide{nominal} * 2));
-    if (width > kReferencePpb) return std::nullopt;
-    return std::pair{clamp(((Wide{most} + least) / 2 - nominal) * kBillion / nominal), width};
+    const std::int64_t deviation = clamp(((Wide{most} + least) / 2 - nominal) * kBillion / nominal);
+    if (width > kReferencePpb || std::abs(deviation) > kHardPpb) return std::nullopt;
+    return std::pair{deviation, width};
   }
 };
 
@@ -109,6 +112,34 @@ std::optional<Reference> reference_around(const std::vector<std::optional<std::p
 
 class ClockMapBuilder {
  public:
+  static ClockMap::Scale scale_of(Wide numerator, Wide denominator) {
+    ClockMap::Scale scale;
+    scale.negative = (numerator < 0) != (denominator < 0);
+    if (numerator < 0) numerator = -numerator;
+    if (denominator < 0) denominator = -denominator;
+    if (numerator == 0) return {};
+    Wide multiplier = std::min<Wide>(numerator / denominator, kLimit);
+    Wide rest = numerator % denominator;
+    for (; multiplier < kLimit; ++scale.shift) {
+      rest *= 2;
+      multiplier = multiplier * 2 + (rest >= denominator ? 1 : 0);
+      if (rest >= denominator) rest -= denominator;
+    }
+    scale.multiplier = static_cast<std::uint64_t>(multiplier + (rest * 2 >= denominator ? 1 : 0));
+    return scale;
+  }
+
+  /// To the nearest; off by less than one where the result is below 2^60.
+  static std::int64_t times(const ClockMap::Scale& scale, std::int64_t value) {
+    if (scale.shift > 126) return 0;
+    __extension__ using Unsigned = unsigned __int128;
+    const std::uint64_t size = value < 0 ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
+    const Unsigned half = scale.shift == 0 ? 0 : Unsigned{1} << (scale.shift - 1);
+    const auto product = static_cast<Wide>((Unsigned{size} * scale.multiplier + half) >> scale.shift);
+    const auto result = static_cast<std::int64_t>(std::min<Wide>(product, kLimit - 1));
+    return (value < 0) != scale.negative ? -result : result;
+  }
+
   ClockMapBuilder(ClockMap& map, std::vector<ClockPoint> points) : map_(map), unit_(map.unit_) {
     take_readings(std::move(points));
     find_steps();
@@ -183,10 +214,18 @@ class ClockMapBuilder {
     ClockMap::Segment segment;
     segment.first = map_.anchors_.size();
     for (const Reading& reading : kept) {
-      if (map_.anchors_.size() > segment.first && map_.anchors_.back().offset == reading.offset) continue;
-      map_.anchors_.push_back({reading.offset, reading.low + (reading.high - reading.low) / 2, reading.error()});
+      if (map_.anchors_.size() > segment.first && map_.offsets_.back() == reading.offset) continue;
+      map_.offsets_.push_back(reading.offset);
+      map_.anchors_.push_back({reading.low + (reading.high - reading.low) / 2, reading.error(), {}, {}});
     }
     segment.last = map_.anchors_.size() - 1;
+    for (std::size_t index = segment.first; index < segment.last; ++index) {
+      ClockMap::Anchor& from = map_.anchors_[index];
+      const ClockMap::Anchor& to = map_.anchors_[index + 1];
+      const Wide length = Wide{map_.offsets_[index + 1]} - map_.offsets_[index];
+      from.slope = scale_of(Wide{to.host_ns} - from.host_ns, length);
+      from.widening = scale_of(Wide{to.error_ns} - from.error_ns, length);
+    }
     segment.before = rate_beyond(segment.first, segment.last);
     segment.after = rate_beyond(segment.last, segment.first);
     map_.segments_.push_back(segment);
@@ -273,21 +312,24 @@ class ClockMapBuilder {
   // The pair of anchors, the end's own included, that determines the rate there: the nearest that does it well, else the one that does it
   // best.
   ClockMap::Rate rate_beyond(std::size_t end, std::size_t far) const {
-    ClockMap::Rate best{static_cast<std::int64_t>(unit_.numerator), static_cast<std::int64_t>(unit_.denominator), kNominalPpb};
+    Wide host_ns = unit_.numerator, ticks = unit_.denominator;
+    std::int64_t growth_ppb = kNominalPpb;
     const ClockMap::Anchor& anchor = map_.anchors_[end];
     const std::ptrdiff_t direction = far < end ? -1 : 1;
     for (std::size_t index = end; index != far;) {
       index = static_cast<std::size_t>(static_cast<std::ptrdiff_t>(index) + direction);
       const ClockMap::Anchor& other = map_.anchors_[index];
-      const std::int64_t length = std::abs(nominal_ns(anchor.offset - other.offset, unit_));
+      const std::int64_t length = std::abs(nominal_ns(map_.offsets_[end] - map_.offsets_[index], unit_));
       if (length == 0) continue;
       const std::int64_t uncertainty = clamp(divide_up((Wide{anchor.error_ns} + other.error_ns) * kBillion, length));
-      if (uncertainty + kDriftPpb < best.growth_ppb) {
-        best = {std::abs(anchor.host_ns - other.host_ns), std::abs(anchor.offset - other.offset), uncertainty + kDriftPpb};
+      if (uncertainty + kDriftPpb < growth_ppb) {
+        host_ns = Wide{anchor.host_ns} - other.host_ns;
+        ticks = Wide{map_.offsets_[end]} - map_.offsets_[index];
+        growth_ppb = uncertainty + kDriftPpb;
       }
       if (uncertainty <= kGoodRatePpb) break;
     }
-    return best;
+    return {scale_of(host_ns, ticks), scale_of(Wide{unit_.numerator} * growth_ppb, Wide{unit_.denominator} * kBillion)};
   }
 
   ClockMap& map_;
@@ -302,6 +344,8 @@ ClockMap::ClockMap(std::vector<ClockPoint> points, TickUnit unit) : unit_(unit) 
     unit_ = TickUnit{};
     return;
   }
+  drift_ = ClockMapBuilder::scale_of(Wide{unit_.numerator} * kDriftPpb, Wide{unit_.denominator} * kBillion);
+  ticks_per_ns_ = ClockMapBuilder::scale_of(unit_.denominator, unit_.numerator);
   ClockMapBuilder(*this, std::move(points));
   if (readings_ == 0) narrowest_bracket_ns_ = 0;
 }
@@ -314,46 +358,41 @@ MappedTime ClockMap::to_host(std::uint64_t ticks, std::uint64_t near_host_ns) co
 }
 
 std::uint64_t ClockMap::ticks_to_ns(std::uint64_t ticks) const noexcept {
+  if (unit_.numerator == unit_.denominator) return ticks;
   const Wide nanoseconds = Wide{ticks} * unit_.numerator / unit_.denominator;
   return static_cast<std::uint64_t>(std::min<Wide>(nanoseconds, std::numeric_limits<std::uint64_t>::max()));
 }
 
 std::int64_t ClockMap::unwrap(std::uint64_t ticks, std::uint64_t near_host_ns) const noexcept {
-  std::int64_t expected = 0;
-  if (unit_.valid_bits < 64) {
-    const std::int64_t near_ns =
-        near_host_ns != 0 ? clamp(Wide{near_host_ns}) : anchors_.front().host_ns + (anchors_.back().host_ns - anchors_.front().host_ns) / 2;
-    auto anchor = std::lower_bound(anchors_.begin(), anchors_.end(), near_ns,
-                                   [](const Anchor& left, std::int64_t right) { return left.host_ns < right; });
-    if (anchor == anchors_.end()) --anchor;
-    expected = clamp(anchor->offset + (Wide{near_ns} - anchor->host_ns) * unit_.denominator / unit_.numerator);
-  }
+  if (unit_.valid_bits == 64) return clamp(static_cast<std::int64_t>(ticks - first_ticks_));
+  const std::int64_t near_ns =
+      near_host_ns != 0 ? clamp(Wide{near_host_ns}) : anchors_.front().host_ns + (anchors_.back().host_ns - anchors_.front().host_ns) / 2;
+  auto anchor = std::lower_bound(anchors_.begin(), anchors_.end(), near_ns,
+                                 [](const Anchor& left, std::int64_t right) { return left.host_ns < right; });
+  if (anchor == anchors_.end()) --anchor;
+  const std::int64_t offset = offsets_[static_cast<std::size_t>(anchor - anchors_.begin())];
+  const std::int64_t expected = clamp(Wide{offset} + ClockMapBuilder::times(ticks_per_ns_, near_ns - anchor->host_ns));
   return clamp(unwrapped_difference(ticks, first_ticks_, expected, unit_.valid_bits));
 }
 
 MappedTime ClockMap::at(const Segment& segment, std::int64_t offset) const noexcept {
-  const auto begin = anchors_.begin() + static_cast<std::ptrdiff_t>(segment.first);
-  const auto end = anchors_.begin() + static_cast<std::ptrdiff_t>(segment.last) + 1;
-  const auto right = std::upper_bound(begin, end, offset, [](std::int64_t left, const Anchor& anchor) { return left < anchor.offset; });
-
+  constexpr auto times = ClockMapBuilder::times;
+  const auto begin = offsets_.begin() + static_cast<std::ptrdiff_t>(segment.first);
+  const auto end = offsets_.begin() + static_cast<std::ptrdiff_t>(segment.last) + 1;
+  const auto right = std::upper_bound(begin, end, offset);
+  const auto left = right == begin ? begin : right - 1;
+  const Anchor& from = anchors_[static_cast<std::size_t>(left - offsets_.begin())];
+  const std::int64_t into = offset - *left;
+  if (into == 0) return {from.host_ns, static_cast<std::uint64_t>(from.error_ns)};
   if (right == begin || right == end) {
-    const Anchor& anchor = right == begin ? *begin : *(end - 1);
     const Rate& rate = right == begin ? segment.before : segment.after;
-    const Wide distance = Wide{offset} - anchor.offset;
-    const std::int64_t nominal = nominal_ns(clamp(distance), unit_);
-    const std::int64_t host_ns = clamp(anchor.host_ns + divide_nearest(clamp(distance) * Wide{rate.host_ns}, rate.offset));
-    const std::int64_t rounding = distance == 0 ? 0 : 1;
-    return {host_ns, static_cast<std::uint64_t>(clamp(Wide{anchor.error_ns} + share(nominal, rate.growth_ppb) + rounding))};
+    const std::int64_t growth = times(rate.growth, std::abs(into));
+    return {clamp(Wide{from.host_ns} + times(rate.slope, into)),
+            static_cast<std::uint64_t>(from.error_ns) + static_cast<std::uint64_t>(growth) + kRoundingNs};
   }
-
-  const Anchor& from = *(right - 1);
-  if (offset == from.offset) return {from.host_ns, static_cast<std::uint64_t>(from.error_ns)};
-  const Wide length = Wide{right->offset} - from.offset, into = Wide{offset} - from.offset;
-  const std::int64_t host_ns =
-      from.host_ns + static_cast<std::int64_t>(divide_nearest(into * (Wide{right->host_ns} - from.host_ns), length));
-  const Wide weighted = divide_up((length - into) * from.error_ns + into * right->error_ns, length);
-  const std::int64_t nearer = clamp(std::min(into, length - into));
-  return {host_ns, static_cast<std::uint64_t>(clamp(weighted + share(nominal_ns(nearer, unit_), kDriftPpb) + 1))};
+  const std::int64_t drift = times(drift_, std::min(into, *right - offset));
+  const std::int64_t own = from.error_ns + times(from.widening, into);  // between those of the two readings
+  return {from.host_ns + times(from.slope, into), static_cast<std::uint64_t>(own) + static_cast<std::uint64_t>(drift) + kRoundingNs};
 }
 
 MappedTime ClockMap::across_steps(std::int64_t offset, std::int64_t near_host_ns) const noexcept {
@@ -362,17 +401,19 @@ MappedTime ClockMap::across_steps(std::int64_t offset, std::int64_t near_host_ns
     if (!best || high_of(*best) < near_host_ns) best = candidate;  // candidates come in the order of host time
   };
 
-  if (offset <= anchors_[segments_.front().first].offset) consider(at(segments_.front(), offset));
+  if (offset <= offsets_[segments_.front().first]) consider(at(segments_.front(), offset));
   for (std::size_t index = 0; index < segments_.size(); ++index) {
     const Segment& segment = segments_[index];
     const Anchor& last = anchors_[segment.last];
-    if (offset >= anchors_[segment.first].offset && offset <= last.offset) consider(at(segment, offset));
+    const std::int64_t last_offset = offsets_[segment.last];
+    if (offset >= offsets_[segment.first] && offset <= last_offset) consider(at(segment, offset));
     if (index + 1 == segments_.size()) break;
 
     // The step happened at an unknown moment between the two readings: the time is on the old line, if it had not happened yet, or on the
     // new one.
     const Segment& next = segments_[index + 1];
     const Anchor& first = anchors_[next.first];
+    const std::int64_t first_offset = offsets_[next.first];
     const Wide earliest = Wide{last.host_ns} - last.error_ns, latest = Wide{first.host_ns} + first.error_ns;
     Wide low = latest, high = earliest;
     const auto include = [&](const MappedTime& time) {
@@ -380,15 +421,14 @@ MappedTime ClockMap::across_steps(std::int64_t offset, std::int64_t near_host_ns
       low = std::min(low, std::max(low_of(time), earliest));
       high = std::max(high, std::min(high_of(time), latest));
     };
-    if (offset > last.offset) include(at(segment, offset));
-    if (offset < first.offset) include(at(next, offset));
+    if (offset > last_offset) include(at(segment, offset));
+    if (offset < first_offset) include(at(next, offset));
     if (low <= high) consider(covering(clamp(low), clamp(high)));
     // Ticks that the clock jumped over: nothing can have happened then, and if something says so it was between the two readings.
-    else if (offset > last.offset && offset < first.offset)
+    else if (offset > last_offset && offset < first_offset)
       consider(covering(clamp(earliest), clamp(latest)));
   }
-  const Anchor& very_last = anchors_[segments_.back().last];
-  if (offset > very_last.offset || !best) consider(at(segments_.back(), offset));
+  if (offset > offsets_[segments_.back().last] || !best) consider(at(segments_.back(), offset));
   return *best;
 }
 

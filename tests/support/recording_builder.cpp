@@ -31,6 +31,16 @@ std::vector<std::byte> with_tail(Record record, trace::RecordKind kind, std::uin
   return bytes;
 }
 
+// Not insert: without optimisation that goes byte by byte.
+void append(std::vector<std::byte>& bytes, std::span<const std::byte> more) {
+  if (more.empty()) return;
+  const std::size_t before = bytes.size();
+  bytes.resize(before + more.size());
+  std::memcpy(bytes.data() + before, more.data(), more.size());
+}
+
+std::span<const std::byte> bytes_of(const RecordHeader& header) { return {reinterpret_cast<const std::byte*>(&header), header.size}; }
+
 [[noreturn]] void give_up(const std::string& what) {
   fmt::print(stderr, "test support: {}\n", what);
   std::abort();
@@ -106,7 +116,7 @@ void RecordingBuilder::next_chunk(std::size_t process, std::uint32_t writer) { c
 
 void RecordingBuilder::add_bytes(std::size_t process, std::uint32_t writer, std::span<const std::byte> record) {
   Chunk& chunk = chunk_for(process, writer, record.size());
-  chunk.records.insert(chunk.records.end(), record.begin(), record.end());
+  append(chunk.records, record);
 }
 
 void RecordingBuilder::add_string(std::size_t process, std::uint32_t writer, std::uint32_t id, std::string_view text, std::uint32_t flags) {
@@ -146,11 +156,7 @@ void RecordingBuilder::add_to_batch(trace::CompactBatch& batch, std::size_t chun
     compact.info = process.info;
     std::map<std::uint16_t, std::vector<std::byte>> by_kind;
     const auto sort_in = [&](std::span<const std::byte> records) {
-      trace::for_each_record(records, [&](const RecordHeader& header) {
-        const auto bytes = std::span(reinterpret_cast<const std::byte*>(&header), header.size);
-        std::vector<std::byte>& kind = by_kind[header.kind];
-        kind.insert(kind.end(), bytes.begin(), bytes.end());
-      });
+      trace::for_each_record(records, [&](const RecordHeader& header) { append(by_kind[header.kind], bytes_of(header)); });
     };
     for (std::size_t chunk = 0; chunk < std::min(chunks_per_process, process.chunks.size()); ++chunk) {
       const Chunk& source = process.chunks[chunk];
@@ -170,8 +176,7 @@ void RecordingBuilder::add_to_batch(trace::CompactBatch& batch, std::size_t chun
         count = 0;
       };
       trace::for_each_record(records, [&](const RecordHeader& header) {
-        const auto bytes = std::span(reinterpret_cast<const std::byte*>(&header), header.size);
-        block.insert(block.end(), bytes.begin(), bytes.end());
+        append(block, bytes_of(header));
         if (++count == trace::kMaxBlockRecords) flush();
       });
       flush();
@@ -245,7 +250,7 @@ std::vector<std::byte> RecordingBuilder::segment_bytes(std::size_t process, std:
       chunk.committed = contents.records.size();
       chunk.loss_count = static_cast<std::uint32_t>(contents.losses.size());
       chunk.filtered = contents.filtered;
-      std::copy(contents.records.begin(), contents.records.end(), place + trace::kChunkHeaderBytes);
+      if (!contents.records.empty()) std::memcpy(place + trace::kChunkHeaderBytes, contents.records.data(), contents.records.size());
       if (!contents.losses.empty()) {
         std::memcpy(place + trace::kChunkRecordsEnd, contents.losses.data(), contents.losses.size() * sizeof(trace::LossRecord));
       }

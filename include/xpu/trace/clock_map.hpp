@@ -65,26 +65,37 @@ class XPU_EXPORT ClockMap {
  private:
   friend class ClockMapBuilder;
 
-  // A point of the polyline: at `offset` ticks after the first reading the host showed `host_ns`, give or take `error_ns`.
-  struct Anchor {
-    std::int64_t offset = 0, host_ns = 0, error_ns = 0;
+  // A ratio as multiplier / 2^shift, to 62 bits: a multiplication in place of a division of 128 bits for every stamp of a recording.
+  struct Scale {
+    std::uint64_t multiplier = 0;
+    std::int32_t shift = 0;
+    bool negative = false;
   };
-  // How a segment goes on beyond its end: host_ns / offset, and by how much the bound grows.
+  // A point of the polyline: at offsets_[i] ticks after the first reading the host showed `host_ns`, give or take `error_ns`. From here to
+  // the next point the host's time grows by `slope` and the error by `widening` per tick.
+  struct Anchor {
+    std::int64_t host_ns = 0, error_ns = 0;
+    Scale slope, widening;
+  };
+  // How a segment goes on beyond its end, per tick: the host's time, and the bound.
   struct Rate {
-    std::int64_t host_ns = 0, offset = 1, growth_ppb = 0;
+    Scale slope, growth;
   };
   // A stretch without a step: anchors_[first] to anchors_[last].
   struct Segment {
     std::size_t first = 0, last = 0;
     Rate before, after;
   };
+
   std::int64_t unwrap(std::uint64_t ticks, std::uint64_t near_host_ns) const noexcept;
   MappedTime at(const Segment& segment, std::int64_t offset) const noexcept;
   MappedTime across_steps(std::int64_t offset, std::int64_t near_host_ns) const noexcept;
 
+  std::vector<std::int64_t> offsets_;  // apart from the rest of the anchors, because they are searched
   std::vector<Anchor> anchors_;
   std::vector<Segment> segments_;
   TickUnit unit_;
+  Scale drift_, ticks_per_ns_;     // 100 ppm per tick; nominal
   std::uint64_t first_ticks_ = 0;  // offset 0
   std::size_t readings_ = 0;
   std::uint64_t narrowest_bracket_ns_ = 0, largest_gap_ns_ = 0;
