@@ -97,26 +97,19 @@ bool is_secure(pid_t pid) {
   return false;
 }
 
-/// Whether it runs with an identity that is not wholly ours: then its memory is closed to us because of its privileges.
-bool has_other_identity(pid_t pid) {
-  const auto status = read_file(fmt::format("/proc/{}/status", pid));
-  if (!status) return false;
-  const auto differs = [&](std::string_view key, unsigned ours) {
-    auto at = status->find(key);
-    if (at == std::string::npos) return false;
-    std::string_view line = std::string_view(*status).substr(at + key.size());
-    line = line.substr(0, line.find('\n'));
-    while (!line.empty()) {
-      line.remove_prefix(std::min(line.find_first_not_of("\t "), line.size()));
-      unsigned id = ours;
-      const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), id);
-      if (error != std::errc{}) break;
-      if (id != ours) return true;
-      line.remove_prefix(static_cast<std::size_t>(end - line.data()));
-    }
-    return false;
+/// Whether users, groups or capabilities differ from ours: then its memory is closed to us because of its privileges.
+bool has_other_privileges(pid_t pid) {
+  const auto theirs = read_file(fmt::format("/proc/{}/status", pid));
+  const auto ours = read_file("/proc/self/status");
+  if (!theirs || !ours) return false;
+  const auto line = [](std::string_view status, std::string_view key) {
+    const auto at = status.find(key);
+    return at == std::string_view::npos ? std::string_view() : status.substr(at, status.find('\n', at + 1) - at);
   };
-  return differs("\nUid:", getuid()) || differs("\nGid:", getgid());
+  for (const std::string_view key : {"\nUid:", "\nGid:", "\nCapPrm:"}) {
+    if (line(*theirs, key) != line(*ours, key)) return true;
+  }
+  return false;
 }
 
 std::string foreign_machine(pid_t pid) {
@@ -209,10 +202,8 @@ void ProcessWatch::look_at(pid_t pid) {
   const std::string executable = executable_of(pid);
   const auto maps = read_file(fmt::format("/proc/{}/maps", pid));
   if (!maps) {
-    if (!has_other_identity(pid)) return;
-    ImageSight& image = image_of(pid, executable, {});
-    image.unreadable = true;
-    image.privileged = true;
+    if (!has_other_privileges(pid)) return;
+    image_of(pid, executable, {}).privileged = true;
     return;
   }
   std::vector<std::string> files = mapped_files(*maps);
@@ -245,7 +236,8 @@ void ProcessWatch::look_at(pid_t pid) {
       image.loader_knows_layers = loader_knows_layers(pid, file);
     }
   }
-  image.files = std::move(files);
+  // A program may close the loader again before it ends.
+  if (files.size() >= image.files.size()) image.files = std::move(files);
 }
 
 }  // namespace xpu::cli

@@ -16,8 +16,7 @@ struct ImageSight {
   std::string executable;       ///< Empty when it could not be read.
   std::string stack;            ///< Where its stack ends: another one means another exec of the same file.
   unsigned looks = 0;           ///< With its libraries mapped, or of a program without any.
-  bool unreadable = false;      ///< Its memory map is closed to us.
-  bool privileged = false;      ///< AT_SECURE, or closed to us and running as somebody else.
+  bool privileged = false;      ///< AT_SECURE, or closed to us and with other users, groups or capabilities than ours.
   std::string foreign_machine;  ///< "a 32-bit program" when the image is of another machine than ours, else empty.
 
   bool environment_known = false;  ///< The three below are what exec handed over.
@@ -28,7 +27,7 @@ struct ImageSight {
   bool layer_mapped = false;
   std::string loader;  ///< Path of the OpenCL loader in its memory, or empty.
   bool loader_knows_layers = false;
-  std::vector<std::string> files;  ///< Mapped files at the last look.
+  std::vector<std::string> files;  ///< Mapped files at the look that saw most of them.
 };
 
 /// Looks at a program and its descendants through /proc while it runs, so that afterwards a person can be told why nothing attached.

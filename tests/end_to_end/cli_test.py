@@ -116,8 +116,8 @@ class ProgramTest(CliTest):
 
     def test_standard_input_and_output_are_untouched(self):
         data = os.urandom(1 << 20)
-        finished = self.xpu("record", "-o", "a", "cat", input=data)
-        self.assertEqual(finished.code, 0)
+        finished = subprocess.run([XPU, "record", "-o", "a", "cat"], env=environment(), cwd=self.folder, input=data, capture_output=True, timeout=PATIENCE,
+                                  check=True)
         self.assertTrue(finished.stdout == data, "what cat was given came back changed")
 
     def test_our_lines_go_to_standard_error_only(self):
@@ -156,6 +156,7 @@ class ProgramTest(CliTest):
     def test_a_child_of_the_program_is_recorded_too(self):
         finished = self.xpu("record", "-o", "a", "sh", "-c", f"{WORKLOAD} launch {COUNT} 100; {WORKLOAD} launch {COUNT} 100", env=null_driver())
         books = self.document("report", "a", "--json")["conservation"]
+        self.assertGreaterEqual(books["submitted"], 2 * COUNT)
         self.assertEqual(books["submitted"], submitted(finished.stdout))
         self.assertEqual(books["unexplained"], 0)
 

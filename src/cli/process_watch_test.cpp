@@ -1,0 +1,157 @@
+#include "cli/process_watch.hpp"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "xpu/base/clock.hpp"
+
+namespace xpu::cli {
+namespace {
+
+using testing::Contains;
+
+/// A file in the memory of this process, as a loader would put it there.
+class MappedFile {
+ public:
+  MappedFile(const std::string& path, const std::string& contents) {
+    std::ofstream(path) << contents;
+    const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    bytes_ = contents.size();
+    address_ = mmap(nullptr, bytes_, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    close(descriptor);
+  }
+  ~MappedFile() { munmap(address_, bytes_); }
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+ private:
+  void* address_;
+  std::size_t bytes_;
+};
+
+class Watch : public testing::Test {
+ protected:
+  Watch() {
+    std::string path = testing::TempDir() + "process_watch_XXXXXX";
+    folder_ = std::filesystem::canonical(mkdtemp(path.data())).string();
+  }
+  ~Watch() override { std::filesystem::remove_all(folder_); }
+
+  /// One look at this process.
+  ImageSight look_at_ourselves(const std::string& layer = "/nowhere/layer.so") {
+    ProcessWatch watch(getpid(), "/live", layer, now_ns());
+    watch.look(now_ns());
+    EXPECT_FALSE(watch.images().empty());
+    return watch.images().empty() ? ImageSight{} : watch.images().front();
+  }
+
+  std::string folder_;
+};
+
+TEST_F(Watch, SeesTheExecutableAndItsLibraries) {
+  const ImageSight image = look_at_ourselves();
+  EXPECT_EQ(image.executable, std::filesystem::read_symlink("/proc/self/exe").string());
+  EXPECT_EQ(image.looks, 1u);
+  EXPECT_FALSE(image.privileged);
+  EXPECT_EQ(image.foreign_machine, "");
+  EXPECT_EQ(image.loader, "");
+  EXPECT_THAT(image.files, Contains(image.executable));
+}
+
+TEST_F(Watch, KnowsALoaderByItsNameAndWhatItKnowsByItsText) {
+  const std::string path = folder_ + "/libOpenCL.so.1.0.0";
+  const MappedFile loader(path, "getenv OPENCL_LAYERS ...");
+  const ImageSight image = look_at_ourselves();
+  EXPECT_EQ(image.loader, path);
+  EXPECT_TRUE(image.loader_knows_layers);
+}
+
+TEST_F(Watch, ALoaderWithoutTheTextKnowsNoLayers) {
+  const MappedFile loader(folder_ + "/libOpenCL.so.1", "nothing of the kind");
+  const ImageSight image = look_at_ourselves();
+  EXPECT_NE(image.loader, "");
+  EXPECT_FALSE(image.loader_knows_layers);
+}
+
+TEST_F(Watch, SeesOurLayer) {
+  const std::string path = folder_ + "/layer.so";
+  EXPECT_FALSE(look_at_ourselves(path).layer_mapped);
+  const MappedFile layer(path, "layer");
+  EXPECT_TRUE(look_at_ourselves(path).layer_mapped);
+}
+
+TEST_F(Watch, ALoaderThatWasClosedAgainIsRemembered) {
+  ProcessWatch watch(getpid(), "/live", "/nowhere/layer.so", now_ns());
+  {
+    const MappedFile loader(folder_ + "/libOpenCL.so", "OPENCL_LAYERS");
+    watch.look(now_ns());
+  }
+  watch.look(now_ns());
+  ASSERT_EQ(watch.images().size(), 1u);
+  EXPECT_EQ(watch.images()[0].looks, 2u);
+  EXPECT_TRUE(watch.images()[0].loader_knows_layers);
+}
+
+TEST_F(Watch, FollowsChildrenAndReadsWhatTheyWereGiven) {
+  std::string program = "sleep", time = "100", record = "XPU_RECORD=/live", layers = "OPENCL_LAYERS=/a.so";
+  char* const arguments[] = {program.data(), time.data(), nullptr};
+  char* const environment[] = {record.data(), layers.data(), nullptr};
+  pid_t child = 0;
+  ASSERT_EQ(posix_spawnp(&child, "sleep", nullptr, nullptr, arguments, environment), 0);
+
+  ProcessWatch watch(getpid(), "/live", "/nowhere/layer.so", now_ns());
+  const ImageSight* seen = nullptr;
+  const std::uint64_t deadline_ns = now_ns() + 30'000'000'000;
+  while (seen == nullptr && now_ns() < deadline_ns) {
+    watch.look(now_ns());
+    for (const ImageSight& image : watch.images()) {
+      if (image.pid == child && image.executable.ends_with("sleep")) seen = &image;
+    }
+  }
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  ASSERT_NE(seen, nullptr);
+  EXPECT_TRUE(seen->environment_known);
+  EXPECT_TRUE(seen->has_record);
+  EXPECT_TRUE(seen->has_layers);
+  EXPECT_EQ(seen->layers, "/a.so");
+}
+
+TEST_F(Watch, AProcessThatIsGoneIsNoFailure) {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  waitpid(child, nullptr, 0);
+  ProcessWatch watch(child, "/live", "/nowhere/layer.so", now_ns());
+  watch.look(now_ns());
+  EXPECT_TRUE(watch.images().empty());
+}
+
+TEST_F(Watch, LooksOftenAtFirstAndSeldomLater) {
+  const std::uint64_t now = now_ns();
+  ProcessWatch young(getpid(), "/live", "/nowhere/layer.so", now);
+  young.look(now_ns());
+  EXPECT_LE(young.next_ns(), now_ns() + 1'000'000);
+
+  const std::uint64_t hour_ns = 3'600'000'000'000;
+  ProcessWatch old(getpid(), "/live", "/nowhere/layer.so", now_ns() - hour_ns);
+  const std::uint64_t before_ns = now_ns();
+  old.look(before_ns);
+  const std::uint64_t cost_ns = old.last_look_ns() - before_ns;
+  EXPECT_GE(old.next_ns() - old.last_look_ns(), 100 * cost_ns);
+  EXPECT_GE(old.next_ns() - old.last_look_ns(), 100'000'000u);
+}
+
+}  // namespace
+}  // namespace xpu::cli
