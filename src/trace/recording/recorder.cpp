@@ -63,7 +63,11 @@ struct Traced {
   double fastest_per_second = 0;  // chunks
   std::uint64_t grow_again_at_ns = 0;
 
-  std::uint64_t outstanding() const noexcept { return segment.header().chunks_taken.load(std::memory_order_acquire) - chunks_consumed; }
+  // Chunks in the program's hands or waiting here.
+  std::uint64_t outstanding() const noexcept {
+    const std::uint64_t taken = segment.header().chunks_taken.load(std::memory_order_acquire);
+    return taken > chunks_consumed ? taken - chunks_consumed : 0;
+  }
   // A claim whose program died before it could say so: nothing was ever written.
   bool is_blank() const noexcept { return segment.state() == SegmentState::spare; }
 
@@ -121,7 +125,8 @@ class LiveRecorder final : public Recorder {
   std::vector<Candidate> candidates(Drain drain);
   bool is_urgent(const std::vector<Candidate>& ready, std::uint64_t now);
   Result<> compact(const std::vector<Candidate>& ready, Drain drain);
-  void note_storage(const Result<>& result, std::uint64_t now);
+  bool free_storage();
+  bool note_storage(const Result<>& result, std::uint64_t now);
   void remove_settled();
   Result<> drain_everything();
 
@@ -311,7 +316,9 @@ bool LiveRecorder::is_urgent(const std::vector<Candidate>& ready, std::uint64_t 
 // Puts chunks into the file as one batch, then gives them back. With processes that ended, and in finish() with all, what else is known
 // about them.
 Result<> LiveRecorder::compact(const std::vector<Candidate>& ready, Drain drain) {
-  const std::span<const Candidate> chosen = std::span(ready).first(std::min(ready.size(), kMaxBatchChunks));
+  // Short of storage, small steps: each chunk that is done may give some back.
+  const std::size_t most = status_.storage_failed ? 1 : kMaxBatchChunks;
+  const std::span<const Candidate> chosen = std::span(ready).first(std::min(ready.size(), most));
   std::vector<std::vector<ChunkCompactor::Contents>> contents(traced_.size());
   std::vector<bool> has_more(traced_.size(), false);
   for (const Candidate& left_over : std::span(ready).subspan(chosen.size())) has_more[left_over.traced] = true;
@@ -364,13 +371,23 @@ Result<> LiveRecorder::compact(const std::vector<Candidate>& ready, Drain drain)
   return {};
 }
 
-void LiveRecorder::note_storage(const Result<>& result, std::uint64_t now) {
+// Makes room on a full disk with what nobody needs any more. False when there was nothing.
+bool LiveRecorder::free_storage() {
+  bool freed = drop_spare();
+  for (Traced& traced : traced_) freed = (traced.ended && traced.segment.release_storage()) || freed;
+  return freed;
+}
+
+// True when it is worth trying again at once.
+bool LiveRecorder::note_storage(const Result<>& result, std::uint64_t now) {
   status_.storage_failed = !result;
   status_.storage_error = result ? "" : result.error().message;
-  if (result) return;
-  // Storage of a spare helps the compacted file more, but against a limit on the size of one file it does not.
-  const bool helped = result.error().native_code != EFBIG && drop_spare();
+  if (result) return true;
+  // Against a limit on the size of one file room does not help.
+  const bool helped = result.error().native_code != EFBIG && free_storage();
   store_again_at_ns_ = helped ? now : now + kStorageRetryNs;
+  spare_again_at_ns_ = now + kGrowthRetryNs;  // not at once from the room that was just made
+  return helped;
 }
 
 // Segments of processes that ended, once all about them is in the file.
@@ -431,8 +448,7 @@ Result<> LiveRecorder::drain_everything() {
         std::any_of(traced_.begin(), traced_.end(), [](const Traced& traced) { return !traced.settled && !traced.is_blank(); });
     if (ready.empty() && !unsettled) return {};
     Result<> compacted = compact(ready, Drain::everything);
-    note_storage(compacted, now_ns());
-    XPU_TRY(std::move(compacted));
+    if (!note_storage(compacted, now_ns())) return compacted;
   }
 }
 
@@ -442,7 +458,9 @@ Result<std::string> LiveRecorder::finish(const ProgramEnd& end) {
   manifest_.end = end;
   const std::string json = manifest_to_json(manifest_);
   if (drained && !table_written_) {
-    drained = writer_.finish(json);
+    do {
+      drained = writer_.finish(json);
+    } while (!drained && note_storage(drained, now_ns()));
     table_written_ = drained.has_value();
   }
   if (drained) drained = folder_.publish(options_.overwrite);

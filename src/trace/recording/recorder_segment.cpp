@@ -75,6 +75,7 @@ RecorderSegment::RecorderSegment(RecorderSegment&& other) noexcept
       base_(std::exchange(other.base_, nullptr)),
       mapped_bytes_(std::exchange(other.mapped_bytes_, 0)),
       chunks_(other.chunks_),
+      released_(std::move(other.released_)),
       device_(other.device_),
       inode_(other.inode_) {}
 
@@ -84,6 +85,7 @@ RecorderSegment& RecorderSegment::operator=(RecorderSegment&& other) noexcept {
   std::swap(base_, other.base_);
   std::swap(mapped_bytes_, other.mapped_bytes_);
   chunks_ = other.chunks_;
+  released_ = std::move(other.released_);
   device_ = other.device_;
   inode_ = other.inode_;
   return *this;
@@ -146,6 +148,24 @@ void RecorderSegment::recycle(std::uint32_t index) noexcept {
   header.loss_count.store(0, std::memory_order_relaxed);
   header.filtered.store(0, std::memory_order_relaxed);
   header.state.store(static_cast<std::uint32_t>(ChunkState::free), std::memory_order_release);
+}
+
+bool RecorderSegment::release_storage() noexcept {
+  bool any = false;
+  released_.resize(chunks_, false);
+  for (std::uint32_t index = 0; index < chunks_; ++index) {
+    const auto state = static_cast<ChunkState>(chunk(index).state.load(std::memory_order_acquire));
+    if (released_[index] || (state != ChunkState::free && state != ChunkState::drained)) continue;
+    // All but the page with the header, which readers look at.
+    constexpr off_t kHeaderPage = 4096;
+    if (::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(chunk_offset(index)) + kHeaderPage,
+                    static_cast<off_t>(kChunkBytes) - kHeaderPage) != 0) {
+      return any;
+    }
+    released_[index] = true;
+    any = true;
+  }
+  return any;
 }
 
 }  // namespace xpu::trace

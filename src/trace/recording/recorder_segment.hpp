@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "trace/recording/storage.hpp"
 #include "xpu/base/result.hpp"
@@ -41,6 +42,9 @@ class RecorderSegment {
   std::uint32_t grow(std::uint32_t chunks);
   /// Hands a chunk back to the program, empty. What it held must be safe.
   void recycle(std::uint32_t index) noexcept;
+  /// Gives the storage of free and drained chunks back to the file system; only when no program can write here any more. False when there
+  /// was none.
+  bool release_storage() noexcept;
 
  private:
   RecorderSegment() = default;
@@ -52,6 +56,7 @@ class RecorderSegment {
   std::byte* base_ = nullptr;
   std::size_t mapped_bytes_ = 0;
   std::uint32_t chunks_ = 0;
+  std::vector<bool> released_;  // chunks without storage
   dev_t device_ = 0;
   ino_t inode_ = 0;
 };

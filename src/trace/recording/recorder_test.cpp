@@ -2,11 +2,14 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
@@ -711,6 +714,63 @@ TEST_F(RecorderTest, AtTheFileSizeLimitTheRecorderLivesAndWhatFittedIsReadable) 
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+// A small file system of this process's own; false where that is not allowed.
+bool mount_small(const std::string& folder, const char* size) {
+  const std::string user = "0 " + std::to_string(::getuid()) + " 1", group = "0 " + std::to_string(::getgid()) + " 1";
+  if (::unshare(CLONE_NEWNS) != 0) {
+    if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+    write_file("/proc/self/setgroups", "deny");
+    write_file("/proc/self/uid_map", user);
+    write_file("/proc/self/gid_map", group);
+  }
+  return ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 && ::mount("none", folder.c_str(), "tmpfs", 0, size) == 0;
+}
+
+TEST_F(RecorderTest, OnAFullDiskWhatEndedProcessesNoLongerNeedMakesRoomToFinish) {
+  constexpr int kNotAllowed = 77;
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    if (!mount_small(folder_, "size=12m")) ::_exit(kNotAllowed);
+    const std::unique_ptr<Recorder> recorder = create();
+    if (recorder == nullptr) ::_exit(2);
+    // One program fills its chunks, the other leaves most of its own untouched; no spare is left then.
+    int counts[2];
+    if (::pipe(counts) != 0) ::_exit(3);
+    std::uint64_t written = 0;
+    for (const std::uint64_t launches : {1'000'000u, 1u}) {
+      const pid_t program = ::fork();
+      if (program == 0) {
+        const Program writing(live());
+        const std::uint64_t done = launch_many(*writing.writer(1).release(), launches);
+        static_cast<void>(!::write(counts[1], &done, sizeof done));
+        ::_exit(0);
+      }
+      ::waitpid(program, nullptr, 0);
+      std::uint64_t done = 0;
+      if (::read(counts[0], &done, sizeof done) != sizeof done) ::_exit(4);
+      written += done;
+    }
+    if (written < 5'000 || !spares_in(live()).empty()) ::_exit(8);
+    // Fill what is left: to the last byte.
+    const int filler = ::open((folder_ + "/filler").c_str(), O_CREAT | O_WRONLY, 0600);
+    const std::vector<char> block(4'096);
+    while (::write(filler, block.data(), block.size()) > 0) {
+    }
+    const Result<std::string> path = recorder->finish({true, 0, 0, 0, 0});
+    if (!path) ::_exit(5);
+    const Result<Recording> recording = Recording::open(*path);
+    if (!recording || !recording->finished() || !recording->damage().empty()) ::_exit(6);
+    const Seen seen = see(*recording);
+    ::_exit(seen.completed.size() == written && seen.each_once() ? 0 : 7);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  if (WEXITSTATUS(status) == kNotAllowed) GTEST_SKIP() << "mounting is not allowed here";
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
