@@ -1,6 +1,7 @@
 #include "interceptors/opencl/device_clock.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "interceptors/opencl/layer_state.hpp"
 
@@ -16,7 +17,8 @@ void DeviceClock::open(cl_device_id device, probe::Id id, bool has_timer, std::u
   device_ = device;
   id_ = id;
   has_timer_ = has_timer;
-  search_ = HostClockSearch(std::max<std::uint64_t>(tick_ns, 1));
+  tick_ns_ = std::max<std::uint64_t>(tick_ns, 1);
+  search_ = HostClockSearch(tick_ns_);
 }
 
 void DeviceClock::read() noexcept {
@@ -142,7 +144,15 @@ void DeviceClock::keep_bracket(const WatchedCommand& command, std::uint64_t queu
 void DeviceClock::publish(std::uint64_t before_ns, std::uint64_t ticks, std::uint64_t after_ns, probe::ClockMethod method) noexcept {
   const probe::Subscriber* listener = listener_or_null();
   if (listener == nullptr) return;
-  listener->clock({.host_before_ns = before_ns, .host_after_ns = after_ns, .device_ticks = ticks, .device = id_, .method = method, .error_ps = 0});
+  // OpenCL's stamps are nanoseconds, but of a counter that may move in steps: both this reading and the stamps to be mapped with it are
+  // rounded down to a step, so they may differ by almost one.
+  const std::uint64_t step_error_ps = std::min<std::uint64_t>((tick_ns_ - 1) * 1000, std::numeric_limits<std::uint32_t>::max());
+  listener->clock({.host_before_ns = before_ns,
+                   .host_after_ns = after_ns,
+                   .device_ticks = ticks,
+                   .device = id_,
+                   .method = method,
+                   .error_ps = static_cast<std::uint32_t>(step_error_ps)});
 }
 
 }  // namespace xpu::interceptors::opencl

@@ -89,6 +89,7 @@ class DeviceClock {
   base::Mutex mutex_;
   cl_device_id device_ = nullptr;
   probe::Id id_ = 0;
+  std::uint64_t tick_ns_ XPU_GUARDED_BY(mutex_) = 1;  // the step in which the driver's stamps move
   bool has_timer_ = false;
   std::atomic<bool> is_used_{false};
   std::atomic<bool> is_wanted_{false};

@@ -46,7 +46,11 @@ void describe_device(Device& device, cl_device_id handle) noexcept {
     if (length != 0) driver[length++] = ' ';
     length += part.copy(driver + length, kTextRoom - 1);
   };
+  // A driver of a version that has an entry point may still lack it, and the loader would jump into nothing: optional ones are called only
+  // where the driver says that what they are for exists.
+  bool has_host_timer = false;
   if (const auto platform = ask<cl_platform_id>(info, handle, CL_DEVICE_PLATFORM, nullptr)) {
+    has_host_timer = device.version >= 21 && ask<cl_ulong>(target().clGetPlatformInfo, platform, CL_PLATFORM_HOST_TIMER_RESOLUTION, 0) != 0;
     append(ask_text(target().clGetPlatformInfo, platform, CL_PLATFORM_NAME, text));
   }
   append(ask_text(info, handle, CL_DRIVER_VERSION, text));
@@ -66,7 +70,8 @@ void describe_device(Device& device, cl_device_id handle) noexcept {
   const auto parent = device.version >= 12 ? ask<cl_device_id>(info, handle, CL_DEVICE_PARENT_DEVICE, nullptr) : nullptr;
   device.parent = parent != nullptr ? id_of(device_of(parent)) : 0;
   const auto tick_ns = ask<std::size_t>(info, handle, CL_DEVICE_PROFILING_TIMER_RESOLUTION, 1);
-  device.clock.open(handle, device.id, device.version >= 21 && target().clGetDeviceAndHostTimer != nullptr, tick_ns);
+  device.clock.open(handle, device.id, has_host_timer && target().clGetDeviceAndHostTimer != nullptr, tick_ns);
+  device.has_sub_groups = device.version >= 21 && ask<cl_uint>(info, handle, CL_DEVICE_MAX_NUM_SUB_GROUPS, 0) != 0;
 }
 
 /// The program's references to an object that was made out of our sight.
@@ -372,14 +377,15 @@ void describe_kernel(Kernel& kernel, cl_kernel handle, const Device* device) noe
     kernel.local_bytes = ask_bytes(CL_KERNEL_LOCAL_MEM_SIZE);
     kernel.private_bytes = ask_bytes(CL_KERNEL_PRIVATE_MEM_SIZE);
   }
-  if (where != nullptr && device->version >= 21 && target().clGetKernelSubGroupInfo != nullptr) {
+  if (where != nullptr && device->has_sub_groups && target().clGetKernelSubGroupInfo != nullptr) {
     std::size_t local[3] = {1, 1, 1}, size = 0;
     target().clGetKernelWorkGroupInfo(handle, where, CL_KERNEL_WORK_GROUP_SIZE, sizeof local[0], local, nullptr);
     const cl_int result = target().clGetKernelSubGroupInfo(handle, where, CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE, sizeof local, local, sizeof size,
                                                            &size, nullptr);
     if (result == CL_SUCCESS) kernel.sub_group = static_cast<std::uint32_t>(std::min<std::size_t>(size, ~std::uint32_t{0}));
   }
-  kernel.description.store(Kernel::Description::published, std::memory_order_release);
+  // A refused call may name no queue: the next one asks again.
+  kernel.description.store(device != nullptr ? Kernel::Description::published : Kernel::Description::missing, std::memory_order_release);
   publish(kernel);
 }
 

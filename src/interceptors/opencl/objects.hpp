@@ -18,6 +18,7 @@ class CommandRing;
 
 struct Device : Tracked<Device, cl_device_id> {
   std::uint32_t version = 0;  ///< 10 x major + minor of the device's OpenCL; 0 = unknown. Younger entry points must not be called.
+  bool has_sub_groups = false;
   probe::Id parent = 0;
   probe::Id name = 0, driver = 0;  ///< Text ids.
   std::uint8_t uuid[16] = {};

@@ -9,6 +9,13 @@ namespace {
 probe::Geometry geometry_of(cl_uint dimensions, const std::size_t* offset, const std::size_t* global, const std::size_t* local) noexcept {
   probe::Geometry geometry;
   geometry.dimensions = dimensions;
+  if (dimensions == 1 && offset == nullptr && global != nullptr) [[likely]] {  // most launches, without three loops
+    geometry.global[0] = *global;
+    if (local == nullptr) return geometry;
+    geometry.local[0] = *local;
+    geometry.local[1] = geometry.local[2] = 1;
+    return geometry;
+  }
   const cl_uint known = std::min<cl_uint>(dimensions, 3);
   for (cl_uint index = 0; index < known; ++index) {
     if (offset != nullptr) geometry.offset[index] = offset[index];

@@ -105,16 +105,18 @@ cl_int Wrappers::clReleaseCommandQueue(cl_command_queue queue) {
   return call.finish(target().clReleaseCommandQueue(queue));
 }
 
-// What the driver says of a queue that we edited is what we made of it.
+// What the driver says of a queue that we edited is what we made of it. Its list is longer than the program's, so the driver must not write it
+// where the program has room for its own.
 cl_int Wrappers::clGetCommandQueueInfo(cl_command_queue handle, cl_command_queue_info name, std::size_t room, void* value,
                                        std::size_t* bytes_ret) {
   Call call(Entry::clGetCommandQueueInfo);
-  const cl_int result = target().clGetCommandQueueInfo(handle, name, room, value, bytes_ret);
-  if (name != CL_QUEUE_PROPERTIES && name != CL_QUEUE_PROPERTIES_ARRAY) return call.finish(result);
-  const Queue* queue = g_objects.queues.find(handle);
+  const bool is_about_properties = name == CL_QUEUE_PROPERTIES || name == CL_QUEUE_PROPERTIES_ARRAY;
+  const Queue* queue = is_about_properties ? g_objects.queues.find(handle) : nullptr;
   const bool is_edited = queue != nullptr && queue->is_timed.load(std::memory_order_relaxed) && !queue->program_profiles.load(std::memory_order_relaxed);
-  if (!is_edited) return call.finish(result);
+  if (!is_edited) return call.finish(target().clGetCommandQueueInfo(handle, name, room, value, bytes_ret));
+
   if (name == CL_QUEUE_PROPERTIES) {
+    const cl_int result = target().clGetCommandQueueInfo(handle, name, room, value, bytes_ret);
     if (result == CL_SUCCESS && value != nullptr && room >= sizeof(cl_command_queue_properties)) {
       cl_command_queue_properties properties = 0;
       std::memcpy(&properties, value, sizeof properties);
@@ -123,10 +125,10 @@ cl_int Wrappers::clGetCommandQueueInfo(cl_command_queue handle, cl_command_queue
     }
     return call.finish(result);
   }
-  // Drivers before 3.0 do not know the array, and a queue of clCreateCommandQueue has none.
-  if (!queue->has_list || (result != CL_SUCCESS && value == nullptr)) return call.finish(result);
-  std::size_t known_bytes = 0;
-  if (target().clGetCommandQueueInfo(handle, name, 0, nullptr, &known_bytes) != CL_SUCCESS) return call.finish(result);
+  // Drivers before 3.0 do not know the list, and a queue of clCreateCommandQueue has none.
+  std::size_t drivers_bytes = 0;
+  const bool is_known = queue->has_list && target().clGetCommandQueueInfo(handle, name, 0, nullptr, &drivers_bytes) == CL_SUCCESS;
+  if (!is_known) return call.finish(target().clGetCommandQueueInfo(handle, name, room, value, bytes_ret));
   const QueueProperties& properties = queue->properties;
   return call.finish(answer(properties.program_list, properties.program_entries * sizeof(cl_queue_properties), room, value, bytes_ret));
 }
