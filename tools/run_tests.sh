@@ -16,6 +16,8 @@ logs=$root/build/logs
 jobs=$(nproc)
 # A recording that surrounds this script must not record the tests.
 unset XPU_RECORD OPENCL_LAYERS
+# A compiler cache, where there is one, serves every clone of the project alike.
+export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 
 # Seconds on 2 cores without a compiler cache. CONTRIBUTING.md shows them in minutes; tools/check_repository.py compares the two.
 readonly all_stages=(packages static dev asan tsan clang release end_to_end fuzz)

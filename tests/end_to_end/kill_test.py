@@ -31,7 +31,7 @@ class KillTest(EndToEndTest):
         on_pocl = index % 2 == 1 and POCL_ICD.exists()
         recording = self.folder / f"{index}.xpu"
         recorder = start(record_command(recording, [BIN / "xpu_test_kill"]), pocl() if on_pocl else null_driver(XPU_NULL_DURATION_NS=2000))
-        delay = self.random.uniform(0.15, 0.9)
+        delay = self.random.uniform(0, 0.7)
         program = None
         try:
             deadline = time.monotonic() + 20
@@ -39,6 +39,8 @@ class KillTest(EndToEndTest):
                 self.assertLess(time.monotonic(), deadline, "the program never started")
                 time.sleep(0.002)
             program = listed[0]
+            first_line = recorder.stdout.readline()  # From here on it submits; compiling the kernel may have taken a while.
+            self.assertTrue(first_line.startswith(b"submitted"), first_line)
             time.sleep(delay)
             for victim in victims:
                 os.kill(program if victim == "program" else recorder.pid, signal.SIGKILL)

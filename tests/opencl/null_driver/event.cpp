@@ -10,6 +10,30 @@ using xpu::null_driver::refuse;
 using xpu::null_driver::settings;
 
 namespace xpu::null_driver {
+namespace {
+
+/// Events that this thread destroyed, linked through their first bytes.
+struct EventPool {
+  static constexpr std::size_t kMost = 1024;
+  void* first;
+  std::size_t count;
+};
+constinit thread_local EventPool t_pool __attribute__((tls_model("initial-exec"))) = {nullptr, 0};
+
+/// Gives a thread's pool back to the heap when it ends. Apart from the pool, whose use then needs no check for it.
+struct PoolEnd {
+  ~PoolEnd() {
+    while (t_pool.first != nullptr) {
+      void* next = *static_cast<void**>(t_pool.first);
+      ::operator delete(t_pool.first);
+      t_pool.first = next;
+    }
+    t_pool.count = EventPool::kMost;  // what is destroyed later on this thread goes straight to the heap
+  }
+};
+thread_local PoolEnd t_pool_end;
+
+}  // namespace
 
 void destroy(cl_event event) {
   if (event->queue != nullptr) {
@@ -22,6 +46,26 @@ void destroy(cl_event event) {
 }
 
 }  // namespace xpu::null_driver
+
+void* _cl_event::operator new(std::size_t bytes) {
+  auto& pool = xpu::null_driver::t_pool;
+  if (pool.first == nullptr) {
+    static_cast<void>(xpu::null_driver::t_pool_end);
+    return ::operator new(bytes);
+  }
+  --pool.count;
+  void* event = pool.first;
+  pool.first = *static_cast<void**>(event);
+  return event;
+}
+
+void _cl_event::operator delete(void* event) noexcept {
+  auto& pool = xpu::null_driver::t_pool;
+  if (pool.count >= xpu::null_driver::EventPool::kMost) return ::operator delete(event);
+  ++pool.count;
+  *static_cast<void**>(event) = pool.first;
+  pool.first = event;
+}
 
 cl_int Api::clWaitForEvents(cl_uint count, const cl_event* events) {
   if (count == 0 || events == nullptr) return CL_INVALID_VALUE;
