@@ -202,7 +202,8 @@ cl_int Api::clGetImageInfo(cl_mem image, cl_image_info query, std::size_t room, 
 cl_mem Api::clCreatePipe(cl_context context, cl_mem_flags flags, cl_uint packet_bytes, cl_uint packets,
                          const cl_pipe_properties* properties, cl_int* error) {
   if (!is_valid(context)) return refuse(error, CL_INVALID_CONTEXT);
-  if ((flags & ~(CL_MEM_READ_WRITE | CL_MEM_HOST_NO_ACCESS)) != 0 || properties != nullptr) return refuse(error, CL_INVALID_VALUE);
+  constexpr cl_mem_flags kPipeFlags = CL_MEM_READ_WRITE | CL_MEM_HOST_NO_ACCESS;
+  if ((flags & ~kPipeFlags) != 0 || properties != nullptr) return refuse(error, CL_INVALID_VALUE);
   if (packet_bytes == 0 || packets == 0 || packet_bytes > 1024) return refuse(error, CL_INVALID_PIPE_SIZE);
   auto* pipe = new _cl_mem;
   pipe->context = xpu::null_driver::keep(context);

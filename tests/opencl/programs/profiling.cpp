@@ -20,7 +20,7 @@ using namespace xpu::opencl_programs;
 
 class ProfiledQueue {
  public:
-  ProfiledQueue(const Setup& setup, unsigned index) : setup_(setup), index_(index) {
+  ProfiledQueue(const Setup& setup, unsigned index) : index_(index) {
     const cl_command_queue_properties out_of_order = index % 2 != 0 ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE : 0;
     queue_ = setup.queue_on(setup.devices[index % setup.devices.size()], CL_QUEUE_PROFILING_ENABLE | out_of_order);
     kernel_ = setup.ready_kernel("tiny", 1);
@@ -101,7 +101,6 @@ class ProfiledQueue {
     return code;
   }
 
-  const Setup& setup_;
   unsigned index_;
   cl_command_queue queue_ = nullptr;
   cl_kernel kernel_ = nullptr;

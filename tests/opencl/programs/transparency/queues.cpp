@@ -100,7 +100,8 @@ void print_with_extension(const Setup& setup) {
 
 void print_queues(const Setup& setup) {
   print_with_properties(setup);
-  for (const cl_command_queue_properties properties : {0, CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE}) {
+  for (const int bits : {0, CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE}) {
+    const auto properties = static_cast<cl_command_queue_properties>(bits);
     cl_int error = 99;
     cl_command_queue queue = clCreateCommandQueue(setup.context, setup.device, properties, &error);
     print_queue("of OpenCL 1.0", queue, error);
