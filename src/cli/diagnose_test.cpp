@@ -147,6 +147,26 @@ TEST_F(Diagnose, TheLayerInMemoryMeansThatNothingWasSubmitted) {
   EXPECT_EQ(diagnose_one(image).reason, Reason::no_command);
 }
 
+TEST_F(Diagnose, WhatAProgramExecutedInItsOwnPlaceCountsMore) {
+  ImageSight first = healthy();
+  ImageSight second = healthy();
+  second.has_record = second.has_layers = false;
+  const ImageSight images[] = {first, second};
+  EXPECT_EQ(diagnose(images, kExpected, 0, [](const ImageSight&) { return std::nullopt; }).reason, Reason::cleared_environment);
+}
+
+TEST_F(Diagnose, TheLayerIsTriedOnceHoweverManyProcessesThereAre) {
+  const ImageSight images[] = {healthy(), healthy(), healthy()};
+  EXPECT_EQ(diagnose(images, kExpected, 0,
+                     [this](const ImageSight&) {
+                       ++trials_;
+                       return linker_text_;
+                     })
+                .reason,
+            Reason::no_call);
+  EXPECT_EQ(trials_, 1);
+}
+
 TEST_F(Diagnose, TheProcessWithTheLoaderIsTheOneThatCounts) {
   ImageSight shell = healthy();
   shell.loader.clear();
