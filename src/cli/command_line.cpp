@@ -44,7 +44,10 @@ std::optional<int> parse_with(CLI::App& app, std::span<const std::string> argume
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {
-    return print(app.help()) ? kOk : kFailed;
+    const auto printed = print(app.help());
+    if (printed) return kOk;
+    say("{}", printed.error().message);
+    return kFailed;
   } catch (const CLI::ExtrasError&) {
     say("'{}' was not expected; see {} --help", app.remaining().empty() ? "" : app.remaining().front(), app.get_name());
     return usage_code;
