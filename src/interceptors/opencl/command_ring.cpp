@@ -1,5 +1,7 @@
 #include "interceptors/opencl/command_ring.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <new>
 
@@ -36,40 +38,25 @@ CommandRing* CommandRing::make(Queue* queue) noexcept {
   }
 }
 
-bool CommandRing::push(PendingCommand command) noexcept {
-  // Room for a portion that a reader has taken out and may put back.
-  bool is_kept = false;
-  std::size_t pending = 0;
+bool CommandRing::push_when_full(PendingCommand command) noexcept {
+  drain();
   ring_lock_.lock();
-  if (ring_.size() + kPortion < kMaxCapacity) {
-    is_kept = ring_.push(std::move(command));
-    pending = ring_.size();
-  }
+  const bool is_kept = ring_.size() + kPortion < kMaxCapacity && ring_.push(std::move(command));
   ring_lock_.unlock();
-  activity_.store(activity_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // a count that may be off by a few
-
-  if (!is_kept) {
-    drain();
-    ring_lock_.lock();
-    is_kept = ring_.size() + kPortion < kMaxCapacity && ring_.push(std::move(command));
-    ring_lock_.unlock();
-    if (!is_kept && watched_id_.load(std::memory_order_relaxed) == command.id) watched_id_.store(0, std::memory_order_relaxed);
-    return is_kept;
-  }
-  if (--until_poll_ == 0) {
-    until_poll_ = kPollEvery;
-    if (pending >= kPollFrom && reader_.try_lock()) {
-      drain_portion();
-      reader_.unlock();
-    }
-  }
-  return true;
+  if (!is_kept && watched_id_.load(std::memory_order_relaxed) == command.id) watched_id_.store(0, std::memory_order_relaxed);
+  return is_kept;
 }
 
+void CommandRing::poll() noexcept {
+  if (!reader_.try_lock()) return;
+  drain_portion();
+  reader_.unlock();
+}
+
+// The first commands teach whether a driver's clock is what it seems; after that the drift is followed.
 bool CommandRing::can_watch() noexcept {
-  // The first commands teach whether a driver's clock is what it seems; after that the drift is followed.
   constexpr std::uint32_t kEagerWatches = 16;
-  until_watch_ = ++watches_ < kEagerWatches ? watches_ : kWatchEvery;
+  next_watch_ = launches() + (++watches_ < kEagerWatches ? watches_ : kWatchEvery);
   return watched_id_.load(std::memory_order_acquire) == 0;
 }
 
@@ -114,7 +101,14 @@ std::size_t CommandRing::drain_portion() noexcept {
   if (late_count_ != 0) drain_late(false);
   PendingCommand batch[kPortion];
   const std::size_t count = take_finished(batch);
-  for (std::size_t index = 0; index < count; ++index) finish(batch[index]);
+  const Batch same(*this);
+  for (std::size_t index = 0; index < count; ++index) {
+    if (publish_times(same, batch[index])) [[likely]] {
+      never_timed_ = 0;
+    } else {
+      finish_without_times(batch[index]);
+    }
+  }
   return count;
 }
 
@@ -138,11 +132,7 @@ void CommandRing::drain_finally() noexcept {
   reader_.unlock();
 }
 
-void CommandRing::finish(PendingCommand command) noexcept {
-  if (publish_times(command)) {
-    never_timed_ = 0;
-    return;
-  }
+void CommandRing::finish_without_times(PendingCommand command) noexcept {
   const cl_int status = status_of(command.event);
   const bool may_come = status >= CL_COMPLETE && queue->is_timed.load(std::memory_order_relaxed) && never_timed_ < kMaxLate;
   if (may_come && late_count_ < kMaxLate) {
@@ -154,11 +144,12 @@ void CommandRing::finish(PendingCommand command) noexcept {
 
 // Some drivers make the times known a little after the end. A ring whose driver never does stops hoping.
 void CommandRing::drain_late(bool is_final) noexcept {
+  const Batch same(*this);
   const std::uint64_t now = now_ns();
   std::size_t kept = 0;
   for (std::size_t index = 0; index < late_count_; ++index) {
     const LateCommand late = late_[index];
-    if (publish_times(late.command)) {
+    if (publish_times(same, late.command)) {
       never_timed_ = 0;
       continue;
     }
@@ -173,24 +164,26 @@ void CommandRing::drain_late(bool is_final) noexcept {
   late_count_ = kept;
 }
 
-bool CommandRing::publish_times(PendingCommand command) noexcept {
-  const probe::Subscriber* listener = probe::subscriber();
-  probe::Ticks ticks;
-  if (!read_time(command.event, CL_PROFILING_COMMAND_END, ticks.end) || !read_time(command.event, CL_PROFILING_COMMAND_START, ticks.start)) return false;
-  if (ticks.end == 0 && ticks.start == 0) return false;
-  if (listener != nullptr && wants(*listener, probe::kAllTicks)) {
+CommandRing::Batch::Batch(const CommandRing& ring) noexcept
+    : listener(probe::subscriber()), queue(ring.queue->id), wants_all_ticks(listener != nullptr && wants(*listener, probe::kAllTicks)) {}
+
+bool CommandRing::publish_times(const Batch& batch, PendingCommand command) noexcept {
+  probe::Completion completion;
+  completion.queue = batch.queue;
+  probe::Ticks& ticks = completion.ticks;
+  if (!read_time(command.event, CL_PROFILING_COMMAND_START, ticks.start) || !read_time(command.event, CL_PROFILING_COMMAND_END, ticks.end)) return false;
+  if (ticks.end <= ticks.start) [[unlikely]] {
+    if (ticks.end == 0 && ticks.start == 0) return false;
+    completion.clamped = ticks.end < ticks.start;
+    ticks.end = ticks.start;
+  }
+  if (batch.wants_all_ticks) {
     if (!read_time(command.event, CL_PROFILING_COMMAND_QUEUED, ticks.queued) || !read_time(command.event, CL_PROFILING_COMMAND_SUBMIT, ticks.submit)) return false;
   }
-  if (command.id == watched_id_.load(std::memory_order_acquire)) learn_from(command.event, ticks.end);
+  if (command.id == watched_id_.load(std::memory_order_acquire)) [[unlikely]]
+    learn_from(command.event, ticks.end);
   target().clReleaseEvent(command.event);
-  if (listener == nullptr) return true;
-
-  probe::Completion completion{.queue = queue->id, .status = probe::CompletionStatus::ok, .ticks = ticks};
-  if (ticks.end < ticks.start) {
-    completion.clamped = true;
-    completion.ticks.end = ticks.start;
-  }
-  listener->complete(command.id, completion);
+  if (batch.listener != nullptr) batch.listener->complete(command.id, completion);
   return true;
 }
 

@@ -37,25 +37,39 @@ class CommandRing {
   // ---- the owner
 
   /// Remembers a command, and from time to time looks at what has ended. False when the ring is full: the caller keeps the event.
-  bool push(PendingCommand command) noexcept;
+  bool push(PendingCommand command) noexcept {
+    // Room for a portion that a reader has taken out and may put back.
+    ring_lock_.lock();
+    const std::size_t pending = ring_.size();
+    const bool is_kept = pending + kPortion < kMaxCapacity && ring_.push(std::move(command));
+    ring_lock_.unlock();
+    if (!is_kept) [[unlikely]]
+      return push_when_full(command);
+    const std::uint32_t launches = launches_.load(std::memory_order_relaxed) + 1;
+    launches_.store(launches, std::memory_order_relaxed);
+    if (launches % kPollEvery == 0 && pending + 1 >= kPollFrom) [[unlikely]]
+      poll();
+    return true;
+  }
   /// Whether the next command is to be watched for the device's clock.
-  bool wants_watch() noexcept { return --until_watch_ == 0 && can_watch(); }
+  bool wants_watch() noexcept { return launches_.load(std::memory_order_relaxed) >= next_watch_ && can_watch(); }
   /// Just before the driver is called for it.
   void prepare_watch() noexcept { watched_.enter = HostMoment::now(); }
   /// Just before it is pushed; `exit_ns`: when the driver returned.
-  void watch(probe::OperationId id, std::uint64_t exit_ns) noexcept;
+  [[gnu::noinline]] void watch(probe::OperationId id, std::uint64_t exit_ns) noexcept;
 
   // ---- anybody
 
   /// Publishes everything that has ended, unless somebody else does just now.
-  void drain() noexcept;
+  [[gnu::noinline]] void drain() noexcept;
   /// The end of the process: what has ended but has no times is published without them; what runs is left alone.
   void drain_finally() noexcept;
   /// Whether we hold a reference to `event`.
   bool holds(cl_event event) noexcept;
   bool is_empty() noexcept;
-  /// Commands pushed since the last call: a ring in use polls itself.
-  std::uint32_t take_activity() noexcept { return activity_.exchange(0, std::memory_order_relaxed); }
+  /// Commands ever pushed, modulo 2^32: a ring in use polls itself.
+  std::uint32_t launches() const noexcept { return launches_.load(std::memory_order_relaxed); }
+  std::uint32_t launches_seen = 0;  ///< The harvester's, for comparison.
 
   Queue* const queue;
   std::atomic<const void*> owner{nullptr};  ///< The thread's state; null: free to be taken over.
@@ -72,23 +86,31 @@ class CommandRing {
 
   explicit CommandRing(Queue* queue_of_ring) : queue(queue_of_ring), ring_(kFirstCapacity, kMaxCapacity) {}
 
-  bool can_watch() noexcept;
+  [[gnu::noinline]] bool can_watch() noexcept;
+  [[gnu::noinline]] bool push_when_full(PendingCommand command) noexcept;
+  [[gnu::noinline]] void poll() noexcept;
   std::size_t take_finished(PendingCommand* batch) noexcept XPU_REQUIRES(reader_) XPU_NO_THREAD_SAFETY_ANALYSIS;
   /// Returns how many left the ring.
   std::size_t drain_portion() noexcept XPU_REQUIRES(reader_);
-  void drain_late(bool is_final) noexcept XPU_REQUIRES(reader_);
-  void finish(PendingCommand command) noexcept XPU_REQUIRES(reader_);
-  bool publish_times(PendingCommand command) noexcept;
+  [[gnu::noinline]] void drain_late(bool is_final) noexcept XPU_REQUIRES(reader_);
+  /// What is the same for a whole batch.
+  struct Batch {
+    const probe::Subscriber* listener;
+    probe::Id queue;
+    bool wants_all_ticks;
+    explicit Batch(const CommandRing& ring) noexcept;
+  };
+  bool publish_times(const Batch& batch, PendingCommand command) noexcept;
+  [[gnu::noinline]] void finish_without_times(PendingCommand command) noexcept XPU_REQUIRES(reader_);
   void publish_without_times(PendingCommand command, cl_int status) noexcept;
-  void learn_from(cl_event event, std::uint64_t end_ticks) noexcept;
+  [[gnu::noinline]] void learn_from(cl_event event, std::uint64_t end_ticks) noexcept;
 
   // In the order in which a launch touches them.
   SpinLock ring_lock_;
   base::PendingRing<PendingCommand> ring_ XPU_GUARDED_BY(ring_lock_);
-  std::uint32_t until_poll_ = kPollEvery;  // the owner's
-  std::uint32_t until_watch_ = 1;          // the owner's
-  std::uint32_t watches_ = 0;              // the owner's
-  std::atomic<std::uint32_t> activity_{0};
+  std::atomic<std::uint32_t> launches_{0};  // written by the owner alone
+  std::uint32_t next_watch_ = 0;            // the owner's
+  std::uint32_t watches_ = 0;               // the owner's
 
   // One watched command at a time: written before it is pushed, read after it was taken out; 0 = none.
   std::atomic<probe::OperationId> watched_id_{0};

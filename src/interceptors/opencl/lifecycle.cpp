@@ -43,7 +43,8 @@ void for_each_ring(Visit&& visit) noexcept {
 
 void harvest() noexcept {
   for_each_ring([](CommandRing& ring) {
-    const std::uint32_t launches = ring.take_activity();
+    const std::uint32_t launches = ring.launches() - ring.launches_seen;
+    ring.launches_seen += launches;
     Device* device = ring.queue->device;
     if (launches != 0 && device != nullptr) device->clock.wants_reading();
     if (launches < kBusyLaunches) ring.drain();

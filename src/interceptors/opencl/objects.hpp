@@ -94,7 +94,7 @@ Device* device_of(cl_device_id handle) noexcept;
 Context* context_of(cl_context handle) noexcept;
 Queue* queue_of(cl_command_queue handle) noexcept;
 Program* program_of(cl_program handle) noexcept;
-Kernel* kernel_of(cl_kernel handle) noexcept;
+[[gnu::noinline]] Kernel* kernel_of(cl_kernel handle) noexcept;
 Memory* memory_of(cl_mem handle) noexcept;
 /// The block that `address` lies in; null when none does.
 SharedBlock* shared_block_at(const void* address) noexcept;
@@ -121,6 +121,6 @@ void memory_released(cl_mem handle) noexcept;
 void shared_block_freed(const void* address) noexcept;
 
 /// Asks once, at its first launch, what a kernel needs on `device` (may be null), and publishes it.
-void describe_kernel(Kernel& kernel, cl_kernel handle, const Device* device) noexcept;
+[[gnu::noinline]] void describe_kernel(Kernel& kernel, cl_kernel handle, const Device* device) noexcept;
 
 }  // namespace xpu::interceptors::opencl

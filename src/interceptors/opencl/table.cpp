@@ -1,4 +1,5 @@
 #include <cstddef>
+#include <iterator>
 
 #include "interceptors/opencl/generic_call.hpp"
 #include "interceptors/opencl/wrappers.hpp"
@@ -14,17 +15,19 @@ constexpr const char* kEntryNames[] = {
 #define XPU_OPENCL_EXTENSION_PASSED(name)
 #include "interceptors/opencl/entry_points.inc"
 };
-constinit probe::Id g_api_ids[std::size(kEntryNames)] = {};
+static_assert(std::size(kEntryNames) == static_cast<std::size_t>(Entry::count));
 
 // A slot of the installed headers that our table of entry points does not have would pass by unseen.
 static_assert(static_cast<std::size_t>(Entry::clCreateCommandQueueWithPropertiesKHR) == sizeof(cl_icd_dispatch) / sizeof(void*));
 
 }  // namespace
 
-probe::Id api_id(Entry entry) noexcept { return g_api_ids[static_cast<std::size_t>(entry)]; }
+namespace internal {
+constinit probe::Id g_api_ids[static_cast<std::size_t>(Entry::count)] = {};
+}
 
 void intern_api_names() noexcept {
-  for (std::size_t index = 0; index < std::size(kEntryNames); ++index) g_api_ids[index] = probe::intern(kEntryNames[index]);
+  for (std::size_t index = 0; index < std::size(kEntryNames); ++index) internal::g_api_ids[index] = probe::intern(kEntryNames[index]);
 }
 
 void build_table(const cl_icd_dispatch& below, bool with_calls, cl_icd_dispatch& table) noexcept {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
+#include "base/probe.hpp"
 #include "interceptors/opencl/objects.hpp"
 
 namespace xpu::interceptors::opencl {
@@ -14,13 +16,21 @@ struct ThreadState {
   static constexpr std::size_t kRings = 16;
   static constexpr std::size_t kKernels = 128;
 
+  /// Where this thread's probe::Scope counts: its address is asked for once, because it lies in another library.
+  const std::uint32_t* scope_depth = &probe::internal::t_scope_depth;
+  std::uint32_t until_sample = 1;  ///< Launches until the next one whose cost is measured.
   CommandRing* rings[kRings] = {};
   Kernel* kernels[kKernels] = {};
-  std::uint32_t launches = 0;  ///< For sampling what we cost.
+
+  template <std::size_t size>
+  static std::size_t slot_of(const void* handle) noexcept {
+    return hash_of(handle) % size;
+  }
 };
 
 namespace internal {
-extern constinit thread_local ThreadState* t_state;
+/// Initial-exec: eight bytes of the reserve that every process has, and no call at each launch.
+extern constinit thread_local ThreadState* t_state __attribute__((tls_model("initial-exec")));
 ThreadState* make_thread_state() noexcept;
 }  // namespace internal
 

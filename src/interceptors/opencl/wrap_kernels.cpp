@@ -32,7 +32,8 @@ constexpr std::size_t kOne[3] = {1, 1, 1};
 
 }  // namespace
 
-cl_int Wrappers::clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const std::size_t* offset,
+// Flattened: the one call whose cost counts. Where the folder is compiled as one file, all of the path below becomes one function.
+[[gnu::flatten]] cl_int Wrappers::clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const std::size_t* offset,
                                         const std::size_t* global, const std::size_t* local, cl_uint wait_count, const cl_event* wait_list,
                                         cl_event* event) {
   Command command(Entry::clEnqueueNDRangeKernel, probe::Command::ndrange_kernel, queue, event);

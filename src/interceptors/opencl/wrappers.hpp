@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
@@ -30,8 +31,12 @@ struct Wrappers {
 #include "interceptors/opencl/entry_points.inc"
 };
 
-/// The string id of the function's name; 0 before the layer was initialised.
-probe::Id api_id(Entry entry) noexcept;
+namespace internal {
+extern constinit probe::Id g_api_ids[static_cast<std::size_t>(Entry::count)];
+}
+
+/// The string id of the function's name; 0 before `intern_api_names`.
+inline probe::Id api_id(Entry entry) noexcept { return internal::g_api_ids[static_cast<std::size_t>(entry)]; }
 void intern_api_names() noexcept;
 
 /// Fills `table` with our functions where `target` has one and the entry is wrapped: always, or (`with_calls`) as a plain call. All other
