@@ -21,7 +21,7 @@ namespace xpu::trace {
 
 namespace internal {
 
-constinit thread_local ThreadState t_state = {nullptr, 0, false};
+constinit thread_local ThreadState t_state = {nullptr, nullptr, 0, false};
 constinit std::atomic<Segment*> g_segment{nullptr};
 constinit std::uint32_t g_inherited_writers = 0;
 
@@ -107,7 +107,7 @@ void destroy_writer(void* pointer) {
     const MutexLock lock(g_writers_mutex);
     unlink(writer);
   }
-  if (t_state.writer == writer) t_state.writer = nullptr;  // a later destructor of this thread that publishes gets a new one
+  if (t_state.own == writer) t_state.own = t_state.idle = nullptr;  // a later destructor of this thread that publishes gets a new one
   delete writer;
 }
 
@@ -167,7 +167,7 @@ Writer* internal::make_writer() noexcept {
     g_writers = writer;
   }
   pthread_setspecific(g_writer_key, writer);
-  t_state.writer = writer;
+  t_state.own = writer;
   return writer;
 }
 
@@ -210,7 +210,7 @@ void after_fork() XPU_NO_THREAD_SAFETY_ANALYSIS {
 
 /// Forgets the segment and all writers. Nobody else may be recording.
 void forget_segment(bool chunks_are_ours) noexcept XPU_NO_THREAD_SAFETY_ANALYSIS {
-  t_state = {nullptr, 0, false};
+  t_state = {nullptr, nullptr, 0, false};
   pthread_setspecific(g_writer_key, nullptr);
   while (Writer* writer = g_writers) {
     unlink(writer);

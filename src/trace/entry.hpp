@@ -9,12 +9,18 @@
 
 namespace xpu::trace::internal {
 
-/// Initial-exec: no call and no allocation at a thread's first use.
+// Hidden, so that the hot path reaches these without the table that interposable names need.
+#pragma GCC visibility push(hidden)
+
+/// A signal handler may interrupt a thread in the middle of a record and publish something itself. So whoever goes into a writer takes it
+/// out of `idle` for that time, and who finds none there although the thread has one must not write.
 struct ThreadState {
-  Writer* writer;
-  std::uint32_t depth;  ///< Of entries into the recording: more than 1 in a signal handler that interrupted one.
+  Writer* idle;         ///< The thread's writer while nobody is in it: all that the hot path looks at.
+  Writer* own;          ///< The thread's writer, or null before its first record.
+  std::uint32_t depth;  ///< Of `Entry` objects alive.
   bool naming;          ///< This thread's name is being interned; its string is written with the thread record.
 };
+/// Initial-exec: no call and no allocation at a thread's first use.
 extern constinit thread_local ThreadState t_state __attribute__((tls_model("initial-exec")));
 
 /// The process's segment; null before the first record.
@@ -36,27 +42,54 @@ bool set_kernel_expression(const char* expression) noexcept;
 void lock_kernel_filter_for_fork() noexcept;
 void unlock_kernel_filter_after_fork() noexcept;
 
-/// One stay of a thread in its writer. `writer()` is null when nothing can be written: not recorded, or in a signal handler that
-/// interrupted this very thread while it was writing.
+#pragma GCC visibility pop
+
+/// One stay of a thread in its writer, which is made at the first. `writer()` is null when nothing can be written: because the process is
+/// not recorded, or, `nested()`, in a signal handler that interrupted this very thread while it was writing.
 class Entry {
  public:
   Entry() noexcept {
     if (t_state.depth++ != 0) return;
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    writer_ = t_state.writer;
-    if (writer_ == nullptr) [[unlikely]]
-      writer_ = make_writer();
+    if (t_state.own != nullptr && t_state.idle == nullptr) return;
+    nested_ = false;
+    t_state.idle = nullptr;
+    writer_ = t_state.own != nullptr ? t_state.own : make_writer();
+    std::atomic_signal_fence(std::memory_order_seq_cst);
   }
   ~Entry() {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (!nested_) t_state.idle = t_state.own;
     std::atomic_signal_fence(std::memory_order_seq_cst);
     --t_state.depth;
   }
   Entry(const Entry&) = delete;
   Entry& operator=(const Entry&) = delete;
   Writer* writer() const noexcept { return writer_; }
+  bool nested() const noexcept { return nested_; }
 
  private:
   Writer* writer_ = nullptr;
+  bool nested_ = true;
+};
+
+/// The same for the hot path, without a branch for what is rare: `writer()` is null when there is anything but a writer to go into.
+class QuickEntry {
+ public:
+  QuickEntry() noexcept : writer_(t_state.idle) {
+    t_state.idle = nullptr;  // or it was null already
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  ~QuickEntry() {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (writer_ != nullptr) t_state.idle = writer_;
+  }
+  QuickEntry(const QuickEntry&) = delete;
+  QuickEntry& operator=(const QuickEntry&) = delete;
+  Writer* writer() const noexcept { return writer_; }
+
+ private:
+  Writer* writer_;
 };
 
 }  // namespace xpu::trace::internal

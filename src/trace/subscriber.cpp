@@ -1,3 +1,4 @@
+#include <atomic>
 #include <cstring>
 
 #include "base/mutex.hpp"
@@ -12,6 +13,7 @@ namespace {
 using base::MutexLock;
 using internal::Entry;
 using internal::g_segment;
+using internal::QuickEntry;
 using internal::t_state;
 
 constinit base::Mutex g_filter_mutex;
@@ -50,29 +52,44 @@ void append_other(Record& record, std::uint32_t Record::* thread = nullptr) noex
 bool is_inherited(probe::OperationId operation) noexcept { return operation_writer(operation) <= internal::g_inherited_writers; }
 
 constexpr bool is_kernel(probe::Command command) {
-  return command == probe::Command::ndrange_kernel || command == probe::Command::task_kernel || command == probe::Command::native_kernel;
+  static_assert(static_cast<int>(probe::Command::ndrange_kernel) == 1 && static_cast<int>(probe::Command::native_kernel) == 3);
+  return static_cast<std::uint8_t>(command) - 1u <= 2u;
 }
 
-void count_filtered() noexcept {
+/// Operations that a signal handler submits while its thread is writing: never on record, but their ids must not be another's.
+constexpr std::uint32_t kNestedWriter = 0xff'ffff;
+constinit std::atomic<std::uint64_t> g_nested_operations{0};
+
+bool is_off(const SegmentHeader& header) noexcept {
+  return header.state.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(SegmentState::off);
+}
+[[gnu::always_inline]] inline bool is_wanted(const SegmentHeader& header, const probe::Operation& operation) noexcept {
+  if (header.paused.load(std::memory_order_relaxed) != 0) return false;
+  return !is_kernel(operation.command) || g_filter.is_wanted(operation.kernel);
+}
+
+[[gnu::noinline]] probe::OperationId begin_slowly(const probe::Operation& operation) noexcept {
   const Entry entry;
-  if (entry.writer() != nullptr) entry.writer()->count_filtered();
-}
-
-probe::OperationId begin(const probe::Operation& operation) noexcept {
-  Writer* writer = t_state.writer;
-  if (writer == nullptr) [[unlikely]] {
-    const Entry entry;
-    writer = entry.writer();
-    if (writer == nullptr) return 0;
+  Writer* writer = entry.writer();
+  if (writer == nullptr) {
+    return entry.nested() ? make_operation(kNestedWriter, g_nested_operations.fetch_add(1, std::memory_order_relaxed) + 1) : 0;
   }
-  const Segment& segment = writer->segment();
-  if (segment.is_off()) [[unlikely]]
-    return 0;
-  if (segment.is_paused() || (is_kernel(operation.command) && !g_filter.is_wanted(operation.kernel))) [[unlikely]] {
-    count_filtered();
+  if (is_off(writer->header())) return 0;
+  if (!is_wanted(writer->header(), operation)) {
+    writer->count_filtered();
     return 0;
   }
   return writer->next_operation();
+}
+
+probe::OperationId begin(const probe::Operation& operation) noexcept {
+  {
+    const QuickEntry entry;
+    Writer* writer = entry.writer();
+    if (writer != nullptr && !is_off(writer->header()) && is_wanted(writer->header(), operation)) [[likely]]
+      return writer->next_operation();
+  }
+  return begin_slowly(operation);
 }
 
 void fill_submitted(OperationSubmittedRecord& record, probe::OperationId id, const probe::Operation& operation,
@@ -88,7 +105,7 @@ void fill_submitted(OperationSubmittedRecord& record, probe::OperationId id, con
   record.exit_ns = submission.exit_ns;
   record.queue = operation.queue;
   record.queue_sequence = submission.queue_sequence;
-  record.what = is_kernel(operation.command) ? operation.kernel : 0;
+  record.what = operation.kernel;  // 0 for everything else
   record.geometry = geometry;
   record.thread = thread;
   record.api = operation.api;
@@ -140,7 +157,7 @@ void fill_rectangle(RectangleRecord& record, std::uint32_t id, probe::CopyForm f
 probe::Id intern_long_pattern(const probe::CopyDetail* copy) noexcept {
   if (copy == nullptr || copy->pattern == nullptr || copy->pattern_bytes <= sizeof(CopyDetailRecord::pattern)) return 0;
   const std::string_view pattern(static_cast<const char*>(copy->pattern), copy->pattern_bytes);
-  return t_state.writer != nullptr ? t_state.writer->intern_pattern(pattern) : probe::intern(pattern);
+  return t_state.idle != nullptr ? t_state.idle->intern_pattern(pattern) : probe::intern(pattern);
 }
 
 bool drop_submission(Writer* writer, probe::OperationId id, const probe::Operation& operation,
@@ -159,7 +176,9 @@ bool drop_submission(Writer* writer, probe::OperationId id, const probe::Operati
   return false;
 }
 
-bool submitted(probe::OperationId id, const probe::Operation& operation, const probe::Submission& submission) noexcept {
+/// Everything that `submitted` leaves over: first records, chunk changes, new geometries, copies, refused calls, drops.
+[[gnu::noinline]] bool submitted_slowly(probe::OperationId id, const probe::Operation& operation,
+                                        const probe::Submission& submission) noexcept {
   // Interning publishes a text, so it comes before the entry.
   const probe::Id long_pattern = intern_long_pattern(operation.copy);
   const Entry entry;
@@ -203,20 +222,28 @@ bool submitted(probe::OperationId id, const probe::Operation& operation, const p
   return true;
 }
 
-void complete(probe::OperationId id, const probe::Completion& completion) noexcept {
-  if (is_inherited(id)) [[unlikely]]
-    return;
-  const Entry entry;
-  Writer* writer = entry.writer();
-  std::byte* place = writer == nullptr ? nullptr : writer->reserve(sizeof(OperationCompletedRecord));
-  if (place == nullptr) [[unlikely]] {
-    if (writer == nullptr) return count_in_header(1);
-    return writer->count_dropped({.queue = completion.queue, .flags = kFlagCompletionLost, .first_operation = id, .last_operation = id});
+bool submitted(probe::OperationId id, const probe::Operation& operation, const probe::Submission& submission) noexcept {
+  {
+    const QuickEntry entry;
+    Writer* writer = entry.writer();
+    if (writer != nullptr && operation.copy == nullptr && submission.result == 0 && writer->has_room(sizeof(OperationSubmittedRecord)) &&
+        writer->note_sequence_quickly(operation.queue, submission.queue_sequence)) [[likely]] {
+      const std::uint32_t geometry = operation.geometry == nullptr ? 0 : writer->find_last_geometry(*operation.geometry);
+      if (geometry != 0 || operation.geometry == nullptr) [[likely]] {
+        const probe::Submission accepted{submission.exit_ns, 0, submission.queue_sequence};
+        fill_submitted(*reinterpret_cast<OperationSubmittedRecord*>(writer->cursor()), id, operation, accepted, geometry, writer->id());
+        writer->commit(sizeof(OperationSubmittedRecord));
+        return true;
+      }
+    }
   }
+  return submitted_slowly(id, operation, submission);
+}
+
+void fill_completed(OperationCompletedRecord& record, probe::OperationId id, const probe::Completion& completion) noexcept {
   static_assert(static_cast<int>(probe::CompletionStatus::unfinished) == 3);
-  constexpr std::uint32_t kFlagOfStatus[] = {0, kFlagFailed, kFlagUntimed, kFlagUnfinishedAtExit};
+  static constexpr std::uint32_t kFlagOfStatus[] = {0, kFlagFailed, kFlagUntimed, kFlagUnfinishedAtExit};
   const std::uint32_t flags = kFlagOfStatus[static_cast<std::size_t>(completion.status) & 3] | flag_if(completion.clamped, kFlagClamped);
-  auto& record = *reinterpret_cast<OperationCompletedRecord*>(place);
   record.header = header_of<OperationCompletedRecord>(RecordKind::operation_completed, flags);
   record.operation = id;
   record.queued = completion.ticks.queued;
@@ -225,7 +252,33 @@ void complete(probe::OperationId id, const probe::Completion& completion) noexce
   record.end = completion.ticks.end;
   record.queue = completion.queue;
   record.status = completion.native_status;
-  writer->commit(sizeof record);
+}
+
+[[gnu::noinline]] void complete_slowly(probe::OperationId id, const probe::Completion& completion) noexcept {
+  const Entry entry;
+  Writer* writer = entry.writer();
+  if (writer == nullptr) return count_in_header(1);
+  std::byte* place = writer->reserve(sizeof(OperationCompletedRecord));
+  if (place == nullptr) {
+    return writer->count_dropped({.queue = completion.queue, .flags = kFlagCompletionLost, .first_operation = id, .last_operation = id});
+  }
+  fill_completed(*reinterpret_cast<OperationCompletedRecord*>(place), id, completion);
+  writer->commit(sizeof(OperationCompletedRecord));
+}
+
+void complete(probe::OperationId id, const probe::Completion& completion) noexcept {
+  if (is_inherited(id)) [[unlikely]]
+    return;
+  {
+    const QuickEntry entry;
+    Writer* writer = entry.writer();
+    if (writer != nullptr && writer->has_room(sizeof(OperationCompletedRecord))) [[likely]] {
+      fill_completed(*reinterpret_cast<OperationCompletedRecord*>(writer->cursor()), id, completion);
+      writer->commit(sizeof(OperationCompletedRecord));
+      return;
+    }
+  }
+  complete_slowly(id, completion);
 }
 
 void lost(const probe::Loss& loss) noexcept {

@@ -69,7 +69,6 @@ void Writer::release_chunk() noexcept {
   chunk_->state.store(static_cast<std::uint32_t>(ChunkState::full), std::memory_order_release);
   chunk_ = nullptr;
   cursor_ = end_ = nullptr;
-  committed_ = 0;
 }
 
 bool Writer::append_string(probe::Id id, std::string_view text) noexcept {
@@ -154,7 +153,9 @@ void Writer::count_filtered() noexcept {
   chunk_->filtered.store(chunk_->filtered.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
-std::uint32_t Writer::find_older_geometry(const probe::Geometry& geometry, bool* is_new) noexcept {
+std::uint32_t Writer::find_geometry(const probe::Geometry& geometry, bool* is_new) noexcept {
+  *is_new = false;
+  if (const std::uint32_t last = find_last_geometry(geometry)) return last;
   const KnownGeometry& known = geometries_[hash_of(geometry) % kGeometries];
   if (known.id != 0 && same(known.geometry, geometry)) {
     last_geometry_ = geometry;
@@ -175,21 +176,28 @@ probe::Id Writer::intern_pattern(std::string_view pattern) noexcept {
   if (pattern_id_ != 0 && pattern == std::string_view(pattern_, pattern_bytes_)) return pattern_id_;
   const probe::Id id = probe::intern(pattern);
   if (pattern.size() <= kMaxPatternBytes) {
+    pattern_id_ = 0;  // what is half written is nobody's
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     std::memcpy(pattern_, pattern.data(), pattern.size());
     pattern_bytes_ = static_cast<std::uint32_t>(pattern.size());
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     pattern_id_ = id;
   }
   return id;
 }
 
-void Writer::replace_sequence(QueueSequence& entry, std::uint32_t queue) noexcept {
-  if (entry.queue != 0) definitions().note_sequence(entry.queue, entry.sequence);
-  entry = {queue, 0};
+void Writer::change_queue(std::uint32_t queue) noexcept {
+  QueueSequence& left = other_queues_[last_queue_.queue % kQueues];
+  if (left.queue != last_queue_.queue && left.queue != 0) definitions().note_sequence(left.queue, left.sequence);
+  left = last_queue_;
+  const QueueSequence& entered = other_queues_[queue % kQueues];
+  last_queue_ = entered.queue == queue ? entered : QueueSequence{queue, 0};
 }
 
 Writer::~Writer() {
   release_chunk();
-  for (const QueueSequence& entry : sequences_) {
+  change_queue(0);  // the last one is among the others now
+  for (const QueueSequence& entry : other_queues_) {
     if (entry.queue != 0) definitions().note_sequence(entry.queue, entry.sequence);
   }
 }

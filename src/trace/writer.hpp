@@ -33,7 +33,12 @@ class Writer {
   using WriteDefinitions = void (*)(Writer&);
 
   Writer(Segment& segment, std::uint32_t id, probe::Id thread_name, WriteDefinitions write_definitions) noexcept
-      : segment_(segment), header_(segment.header()), id_(id), thread_name_(thread_name), write_definitions_(write_definitions) {}
+      : segment_(segment),
+        header_(segment.header()),
+        last_operation_(make_operation(id, 0)),
+        id_(id),
+        thread_name_(thread_name),
+        write_definitions_(write_definitions) {}
   /// The thread ends: the recorder may have the chunk.
   ~Writer();
   Writer(const Writer&) = delete;
@@ -41,22 +46,22 @@ class Writer {
 
   Segment& segment() const noexcept { return segment_; }
   std::uint32_t id() const noexcept { return id_; }
-  bool has_chunk() const noexcept { return chunk_ != nullptr; }
+  const SegmentHeader& header() const noexcept { return header_; }
 
-  probe::OperationId next_operation() noexcept { return make_operation(id_, ++operations_); }
+  probe::OperationId next_operation() noexcept { return ++last_operation_; }
 
   /// Room for `bytes` (a multiple of 8, at most a chunk's) of whole records, or null: then nothing may be written and the caller says what
   /// was dropped. Takes the next chunk when the present one is full.
-  std::byte* reserve(std::size_t bytes) noexcept {
-    if (static_cast<std::size_t>(end_ - cursor_) >= bytes) [[likely]]
-      return cursor_;
-    return reserve_in_next_chunk(bytes);
-  }
+  std::byte* reserve(std::size_t bytes) noexcept { return has_room(bytes) ? cursor_ : reserve_in_next_chunk(bytes); }
+  /// Whether `reserve` would not even have to change the chunk.
+  bool has_room(std::size_t bytes) const noexcept { return static_cast<std::size_t>(end_ - cursor_) >= bytes; }
+  /// What `reserve` returns when there is room.
+  std::byte* cursor() const noexcept { return cursor_; }
   /// Publishes what was written at `reserve`.
   void commit(std::size_t bytes) noexcept {
     cursor_ += bytes;
-    committed_ += bytes;
-    chunk_->committed.store(committed_, std::memory_order_release);
+    const auto committed = static_cast<std::size_t>(cursor_ - reinterpret_cast<std::byte*>(chunk_)) - kChunkHeaderBytes;
+    chunk_->committed.store(committed, std::memory_order_release);
   }
   /// Both, for one record.
   template <typename Record>
@@ -77,11 +82,10 @@ class Writer {
   void count_filtered() noexcept;
 
   /// The id of this geometry; `*is_new` says that its record has to be written before the operation's. Call `remember_geometry` once it is.
-  std::uint32_t find_geometry(const probe::Geometry& geometry, bool* is_new) noexcept {
-    *is_new = false;
-    if (same(geometry, last_geometry_)) [[likely]]
-      return last_geometry_id_;
-    return find_older_geometry(geometry, is_new);
+  std::uint32_t find_geometry(const probe::Geometry& geometry, bool* is_new) noexcept;
+  /// The same for the one of last time; 0 when it is another one.
+  std::uint32_t find_last_geometry(const probe::Geometry& geometry) const noexcept {
+    return same(geometry, last_geometry_) ? last_geometry_id_ : 0;
   }
   void remember_geometry(const probe::Geometry& geometry, std::uint32_t id) noexcept;
 
@@ -90,10 +94,14 @@ class Writer {
 
   /// The highest sequence number used on a queue: what a forked child must not count as its own.
   void note_sequence(std::uint32_t queue, std::uint32_t sequence) noexcept {
-    QueueSequence& entry = sequences_[queue % kQueues];
-    if (entry.queue != queue) [[unlikely]]
-      replace_sequence(entry, queue);
-    entry.sequence = sequence;
+    if (last_queue_.queue != queue) change_queue(queue);
+    last_queue_.sequence = sequence;
+  }
+  /// For the queue of last time; false, and nothing is noted, when it is another one.
+  bool note_sequence_quickly(std::uint32_t queue, std::uint32_t sequence) noexcept {
+    if (last_queue_.queue != queue) return false;
+    last_queue_.sequence = sequence;
+    return true;
   }
   /// In a forked child: the chunk is the parent's and must not be touched. The writer is only fit to be destroyed.
   void abandon_chunk() noexcept { chunk_ = nullptr; }
@@ -113,33 +121,30 @@ class Writer {
   struct QueueSequence {
     std::uint32_t queue = 0, sequence = 0;
   };
-  using Words [[gnu::vector_size(16), gnu::may_alias]] = std::uint64_t;
-
   static bool same(const probe::Geometry& a, const probe::Geometry& b) noexcept;
-  std::uint32_t find_older_geometry(const probe::Geometry& geometry, bool* is_new) noexcept;
   void release_chunk() noexcept;
   std::byte* reserve_in_next_chunk(std::size_t bytes) noexcept;
   void write_thread() noexcept;
-  void replace_sequence(QueueSequence& entry, std::uint32_t queue) noexcept;
+  void change_queue(std::uint32_t queue) noexcept;
 
   // What every record touches comes first, in one cache line.
   std::byte* cursor_ = nullptr;
   std::byte* end_ = nullptr;
   ChunkHeader* chunk_ = nullptr;
-  std::uint64_t committed_ = 0;
-  std::uint64_t operations_ = 0;
   Segment& segment_;
   SegmentHeader& header_;
+  std::uint64_t last_operation_;  // writer id and counter
   const std::uint32_t id_;
   std::uint32_t last_geometry_id_ = 0;
   probe::Geometry last_geometry_;
-  QueueSequence sequences_[kQueues];
+  QueueSequence last_queue_;
 
   std::uint32_t next_chunk_sequence_ = 0;
   const probe::Id thread_name_;
   bool thread_is_written_ = false;
   std::uint64_t retry_at_ns_ = 0;
   const WriteDefinitions write_definitions_;
+  QueueSequence other_queues_[kQueues];
   KnownGeometry geometries_[kGeometries];
   probe::Id pattern_id_ = 0;
   std::uint32_t pattern_bytes_ = 0;
@@ -147,18 +152,12 @@ class Writer {
 };
 
 inline bool Writer::same(const probe::Geometry& a, const probe::Geometry& b) noexcept {
-  static_assert(sizeof(probe::Geometry) == 80);
-  // Every launch asks; byte-wise comparison of a structure without padding, without a branch per field.
-  const auto* left = reinterpret_cast<const std::byte*>(&a);
-  const auto* right = reinterpret_cast<const std::byte*>(&b);
-  Words difference = {0, 0};
-  for (std::size_t at = 0; at < sizeof(probe::Geometry); at += sizeof(Words)) {
-    Words x, y;
-    std::memcpy(&x, left + at, sizeof x);
-    std::memcpy(&y, right + at, sizeof y);
-    difference |= x ^ y;
-  }
-  return (difference[0] | difference[1]) == 0;
+  // Every launch asks, so no branch per field. What lies beyond the dimensions has fixed values.
+  std::uint64_t difference = a.dimensions ^ b.dimensions;
+  difference |= (a.global[0] ^ b.global[0]) | (a.local[0] ^ b.local[0]) | (a.offset[0] ^ b.offset[0]);
+  if (a.dimensions > 1) difference |= (a.global[1] ^ b.global[1]) | (a.local[1] ^ b.local[1]) | (a.offset[1] ^ b.offset[1]);
+  if (a.dimensions > 2) difference |= (a.global[2] ^ b.global[2]) | (a.local[2] ^ b.local[2]) | (a.offset[2] ^ b.offset[2]);
+  return difference == 0;
 }
 
 }  // namespace xpu::trace

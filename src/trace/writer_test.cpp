@@ -318,8 +318,11 @@ TEST(WriterTest, AnInterruptingSignalHandlerNeverCorruptsARecord) {
   // Walking the chunks asserts that each record is whole; what a handler could not write is in the header's count.
   const SegmentView segment = folder.segment();
   std::uint64_t own = 0, handlers = 0;
-  for (const CopiedRecord& record : segment.records(RecordKind::operation_submitted))
+  std::set<std::uint64_t> operations;
+  for (const CopiedRecord& record : segment.records(RecordKind::operation_submitted)) {
     ++(record.as<OperationSubmittedRecord>().queue == kQueue ? own : handlers);
+    EXPECT_TRUE(operations.insert(record.as<OperationSubmittedRecord>().operation).second);
+  }
   EXPECT_EQ(own, launched);
   EXPECT_EQ(handlers + segment.header().lost_before_any_chunk.load(), handled.load());
   EXPECT_GT(handled.load(), 0u);
