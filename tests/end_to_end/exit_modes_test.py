@@ -71,12 +71,13 @@ class ExitModesTest(EndToEndTest):
 class TransparencyTest(EndToEndTest):
     """What a program can see of its own objects is the same with and without recording."""
 
-    def compare(self, make_environment):
-        plain = run([BIN / "xpu_test_transparency"], make_environment(), LIMIT_SECONDS)
-        traced = run(record_command(self.folder / "run.xpu", [BIN / "xpu_test_transparency"]), make_environment(), LIMIT_SECONDS)
+    def compare(self, make_environment, *areas):
+        command = [BIN / "xpu_test_transparency", *areas]
+        plain = run(command, make_environment(), LIMIT_SECONDS)
+        self.assertEqual(plain.code, 0, plain)
+        traced = run(record_command(self.folder / "run.xpu", command), make_environment(), LIMIT_SECONDS)
         self.assertEqual(traced.stdout.decode().splitlines(), plain.stdout.decode().splitlines())
-        # PoCL 3.1 itself may crash in one of the program's odder questions: then it must do so in the same place.
-        self.assertEqual(traced.code, plain.code, traced)
+        self.assertEqual(traced.code, 0, traced)
         self.assertGreater(len(plain.stdout.splitlines()), 10, plain)
         self.assert_books_balance(report(self.folder / "run.xpu"))
 
@@ -85,7 +86,8 @@ class TransparencyTest(EndToEndTest):
 
     @needs(POCL_ICD)
     def test_on_pocl(self):
-        self.compare(pocl)
+        # PoCL 3.1 dies of a null handle, and its reference counts hold its own references.
+        self.compare(pocl, "queues", "objects", "events", "errors")
 
 
 if __name__ == "__main__":

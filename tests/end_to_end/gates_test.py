@@ -80,10 +80,12 @@ class MemoryAndSizeGates(EndToEndTest):
         self.assertLessEqual(result_of(five, "minor_faults"), (256 << 20) / 4096 + 20_000)
 
     def test_a_blocking_call_does_not_walk_another_queues_backlog(self):
-        finished, recording = self.record("twoq", "twoq", 20_000, 1000, XPU_NULL_DURATION_NS=20_000)
-        ours = result_of(finished, "max_driver_calls_in_blocking")
-        own = run([WORKLOAD, "twoq", 20_000, 1000], null_driver(XPU_NULL_DURATION_NS=20_000), timeout=120)
-        base = result_of(own, "max_driver_calls_in_blocking")
+        # The program asks the driver how many calls it got, before and after its blocking write, with 20,000 commands of another queue pending.
+        workload = ["twoq", 20_000, 20_000]
+        variables = {"XPU_NULL_DURATION_NS": 20_000, "XPU_NULL_CALLS": self.folder / "calls"}
+        finished, recording = self.record("twoq", *workload, **variables)
+        own = run([WORKLOAD, *workload], null_driver(**variables), timeout=120)
+        base, ours = result_of(own, "write_thread_calls_max"), result_of(finished, "write_thread_calls_max")
         print(f"\ndriver calls inside a blocking call: untraced {base:.0f}, recorded {ours:.0f}")
         self.assertLessEqual(ours - base, 64)
         self.assertEqual(report(recording)["conservation"]["unexplained"], 0)
