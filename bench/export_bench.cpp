@@ -2,9 +2,9 @@
 ///
 ///     export_bench [LAUNCHES [FOLDER]]     default: 1000000 launches, files in the folder for temporary files
 ///
-/// Makes a recording of that many kernel launches as the recorder would (one thread, one in-order queue, 20 kernels), and then, each in a process
-/// of its own so that peak memory is its own: reads it, links it, exports it, exports it compressed, reports on it. Beside the times stands the
-/// floor: what one slice costs that is only formatted with std::to_chars into memory.
+/// Makes a recording of that many kernel launches as the recorder would (one thread, one in-order queue, 20 kernels), and then, each in a
+/// process of its own so that peak memory is its own: reads it, links it, exports it, exports it compressed, reports on it. Beside the
+/// times stands the floor: what one slice costs that is only formatted with std::to_chars into memory.
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -260,8 +260,9 @@ Measured measure(const std::string& folder, std::uint64_t launches) {
   Measured measured;
   measured.read = with_recording([](const trace::Recording& recording) {
     std::uint64_t records = 0;
-    const Result<> read = recording.for_each_batch(
-        [&](std::size_t, std::span<const std::byte> batch) { trace::for_each_record(batch, [&](const trace::RecordHeader&) { ++records; }); });
+    const Result<> read = recording.for_each_batch([&](std::size_t, std::span<const std::byte> batch) {
+      trace::for_each_record(batch, [&](const trace::RecordHeader&) { ++records; });
+    });
     return read && records != 0;
   });
   measured.link = with_recording([](const trace::Recording& recording) {
@@ -296,7 +297,8 @@ Measured measure(const std::string& folder, std::uint64_t launches) {
 
 void print(const char* what, const Cost& cost, const Cost& empty, std::uint64_t launches) {
   const double per_launch = static_cast<double>(cost.peak_kib - empty.peak_kib) * 1'024 / static_cast<double>(launches);
-  std::printf("%-24s %8.3f s %8.3f s CPU %8.1f MiB %8.1f bytes per launch\n", what, cost.wall_s, cost.cpu_s, static_cast<double>(cost.peak_kib) / 1'024, per_launch);
+  std::printf("%-24s %8.3f s %8.3f s CPU %8.1f MiB %8.1f bytes per launch\n", what, cost.wall_s, cost.cpu_s,
+              static_cast<double>(cost.peak_kib) / 1'024, per_launch);
 }
 
 }  // namespace
@@ -316,10 +318,12 @@ int run(std::uint64_t launches, const std::string& folder) {
   print("export to .json.gz", full.compressed, empty.compressed, launches);
   print("report", full.report, empty.report, launches);
   const auto per_launch = [&](std::uint64_t bytes) { return static_cast<double>(bytes) / static_cast<double>(launches); };
-  std::printf("bytes per launch: recording %.1f, .json %.1f, .json.gz %.1f\n", per_launch(full.file_bytes), per_launch(full.json_bytes), per_launch(full.gzip_bytes));
+  std::printf("bytes per launch: recording %.1f, .json %.1f, .json.gz %.1f\n", per_launch(full.file_bytes), per_launch(full.json_bytes),
+              per_launch(full.gzip_bytes));
   const auto slices = static_cast<double>(full.slices), events = static_cast<double>(full.slices + 2 * full.flows);
-  std::printf("floor %.1f ns per slice; export takes %.1f ns per slice (%.1f floors), %.1f ns per event (%.1f floors)\n", floor, full.plain.cpu_s * 1e9 / slices,
-              full.plain.cpu_s * 1e9 / slices / floor, full.plain.cpu_s * 1e9 / events, full.plain.cpu_s * 1e9 / events / floor);
+  std::printf("floor %.1f ns per slice; export takes %.1f ns per slice (%.1f floors), %.1f ns per event (%.1f floors)\n", floor,
+              full.plain.cpu_s * 1e9 / slices, full.plain.cpu_s * 1e9 / slices / floor, full.plain.cpu_s * 1e9 / events,
+              full.plain.cpu_s * 1e9 / events / floor);
   return 0;
 }
 

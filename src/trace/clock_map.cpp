@@ -153,7 +153,9 @@ class ClockMapBuilder {
       return point.host_after_ns < point.host_before_ns || point.host_after_ns > static_cast<std::uint64_t>(kLimit);
     });
     const auto middle = [](const ClockPoint& point) { return point.host_before_ns + (point.host_after_ns - point.host_before_ns) / 2; };
-    std::stable_sort(points.begin(), points.end(), [&](const auto& left, const auto& right) { return middle(left) < middle(right); });
+    std::sort(points.begin(), points.end(), [&](const ClockPoint& left, const ClockPoint& right) {
+      return std::pair(middle(left), left.device_ticks) < std::pair(middle(right), right.device_ticks);
+    });
     if (points.empty()) return;
 
     // The host's length of one tick, a little long so that it covers a device that is slow.
@@ -207,7 +209,9 @@ class ClockMapBuilder {
 
   // Brackets may overlap, so the order of the middles need not be that of the ticks.
   void add_segment(std::vector<Reading>& part) {
-    std::stable_sort(part.begin(), part.end(), [](const Reading& left, const Reading& right) { return left.offset < right.offset; });
+    std::sort(part.begin(), part.end(), [](const Reading& left, const Reading& right) {
+      return std::pair(left.offset, left.middle) < std::pair(right.offset, right.middle);
+    });
     narrow(part);
     const std::vector<Reading> kept = choose(part);
 

@@ -235,12 +235,19 @@ class Bookkeeper {
       std::uint64_t open_gaps = excess(gaps, orphans);
 
       std::uint64_t open = excess(state->on_record, state->recorded + (key.second != 0 ? state->completions_lost : 0));
-      const std::uint64_t lost_here = std::min(open, completions_lost_somewhere);
+      std::uint64_t lost_here = std::min(open, completions_lost_somewhere);
       completions_lost_somewhere -= lost_here;
       open -= lost_here;
       const std::uint64_t gaps_lost = std::min(open_gaps, lost_somewhere);
       lost_somewhere -= gaps_lost;
       open_gaps -= gaps_lost;
+      if (info.state == SegmentState::closed) {
+        // What was dropped without a queue may have been completions; a process that ended in good order leaves nothing else open.
+        const std::uint64_t open_lost = std::min(open, lost_somewhere);
+        lost_somewhere -= open_lost;
+        open -= open_lost;
+        lost_here += open_lost;
+      }
       const std::uint64_t gaps_pending = std::min(open_gaps, in_the_driver);
       in_the_driver -= gaps_pending;
 

@@ -297,6 +297,22 @@ TEST_F(ConservationTest, CountLossesOfThreadsThatNeverHadAChunk) {
   EXPECT_EQ(books.losses[0].cause, kNoChunk);
 }
 
+TEST_F(ConservationTest, LetSuchLossesExplainWhatAProcessLeftOpenThatEndedInGoodOrder) {
+  for (const SegmentState state : {SegmentState::closed, SegmentState::attached}) {
+    builder_ = RecordingBuilder();
+    const std::size_t process = add_process(state);
+    builder_.process(process).lost_before_any_chunk = 1;
+    add_queue(process, 1);
+    add_commands(process, 1, 1, 2);
+    builder_.add(process, 1, submission(operation(1, 3), 1, 3));
+    if (state == SegmentState::closed) {
+      expect_total(check(), 3, 2, 1, 0, 0);
+    } else {
+      expect_total(check(), 4, 2, 1, 1, 0);  // it may well have been on the device
+    }
+  }
+}
+
 TEST_F(ConservationTest, TakeGapsOfAProcessThatDiedForCommandsInTheDriver) {
   const std::size_t process = add_process(SegmentState::attached, 2);
   add_queue(process, 1);

@@ -127,9 +127,26 @@ class RealProgramsTest(EndToEndTest):
                 self.compare([SYSTEM_PYTHON, script], stdout_filter=without_numbers_on(rb"time|sec|GB/s|GFlop|ms"),
                              environment={"PYOPENCL_CTX": "0", "HOME": self.folder, "PYTHONHASHSEED": "0", "PYOPENCL_NO_CACHE": "1"})
 
+    @needs(SYSTEM_PYTHON, PYOPENCL_EXAMPLES)
     def test_two_devices(self):
-        figures = self.compare([BIN / "xpu_test_workload", "mt", "400", "50", "2"], stdout_filter=without_numbers_on(rb"RESULT"),
-                               environment={"POCL_DEVICES": "pthread pthread", "XPU_TEST_DEVICE_PER_THREAD": "1"})
+        script = self.folder / "two_devices.py"
+        script.write_text("""
+import numpy
+import pyopencl as cl
+
+for index, device in enumerate(cl.get_platforms()[0].get_devices()):
+    context = cl.Context([device])
+    queue = cl.CommandQueue(context)
+    program = cl.Program(context, "kernel void square(global float* x) { x[get_global_id(0)] *= x[get_global_id(0)]; }").build()
+    values = numpy.arange(64, dtype=numpy.float32)
+    buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=values)
+    for _ in range(2):
+        program.square(queue, values.shape, None, buffer)
+    cl.enqueue_copy(queue, values, buffer)
+    print(index, values.sum())
+""")
+        figures = self.compare([SYSTEM_PYTHON, script], stdout_filter=without_numbers_on(),
+                               environment={"POCL_DEVICES": "pthread pthread", "HOME": self.folder, "PYOPENCL_NO_CACHE": "1"})
         self.assertEqual(len({kernel["device"] for kernel in figures["kernels"]}), 2, figures["kernels"])
 
     def test_two_threads_share_a_queue(self):

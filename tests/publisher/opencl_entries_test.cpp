@@ -19,7 +19,9 @@ using opencl_programs::entries::find_call;
 using opencl_programs::entries::Fixture;
 using opencl_programs::entries::kUnsupported;
 
-bool contains(const std::vector<std::string>& names, std::string_view name) { return std::find(names.begin(), names.end(), name) != names.end(); }
+bool contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 class OpenClEntryTest : public testing::TestWithParam<EntryPoint> {};
 

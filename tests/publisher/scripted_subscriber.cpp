@@ -11,7 +11,8 @@ std::string name_of(probe::Id text) { return std::string(probe::text_of(text)); 
 }  // namespace
 
 ScriptedSubscriber& ScriptedSubscriber::get() {
-  // Never destroyed: publishers publish until the process ends. Subscribed once it can be called, because living objects are published at once.
+  // Never destroyed: publishers publish until the process ends. Subscribed once it can be called, because living objects are published at
+  // once.
   static auto& subscriber = *new ScriptedSubscriber;
   static std::once_flag once;
   std::call_once(once, [] { probe::subscribe(&subscriber.table_); });
@@ -84,8 +85,10 @@ probe::OperationId ScriptedSubscriber::begin(const probe::Operation& operation) 
     seen.copy->pattern = nullptr;
   }
   if (seen.api.empty()) complain("an operation without the name of its call");
-  if (seen.queue != 0 && !objects_[probe::ObjectKind::queue].contains(seen.queue)) complain(seen.api + " names a queue that was never described");
-  if (seen.kernel != 0 && !objects_[probe::ObjectKind::kernel].contains(seen.kernel)) complain(seen.api + " names a kernel that was never described");
+  if (seen.queue != 0 && !objects_[probe::ObjectKind::queue].contains(seen.queue))
+    complain(seen.api + " names a queue that was never described");
+  if (seen.kernel != 0 && !objects_[probe::ObjectKind::kernel].contains(seen.kernel))
+    complain(seen.api + " names a kernel that was never described");
   operations_[seen.id] = seen;
   return seen.id;
 }
@@ -104,7 +107,8 @@ bool ScriptedSubscriber::submitted(probe::OperationId id, const probe::Operation
   if (submission.result != 0 && submission.queue_sequence != 0) complain(seen.api + " was refused and counted");
   if (submission.result == 0) {
     if (submission.queue_sequence == 0) complain(seen.api + " was accepted and not counted");
-    if (!sequences_[seen.queue].insert(submission.queue_sequence).second) complain(seen.api + " has a number that another command of its queue has");
+    if (!sequences_[seen.queue].insert(submission.queue_sequence).second)
+      complain(seen.api + " has a number that another command of its queue has");
   }
   if (drops_) {
     operations_.erase(id);
@@ -117,7 +121,8 @@ bool ScriptedSubscriber::submitted(probe::OperationId id, const probe::Operation
 void ScriptedSubscriber::complete(probe::OperationId id, const probe::Completion& completion) {
   const std::lock_guard lock(mutex_);
   if (!operations_.contains(id)) {
-    complain(forgotten_.contains(id) ? "completed an operation that was not to be followed, or a second time" : "completed an operation that never began");
+    complain(forgotten_.contains(id) ? "completed an operation that was not to be followed, or a second time"
+                                     : "completed an operation that never began");
     return;
   }
   SeenOperation& seen = operations_[id];

@@ -43,7 +43,8 @@ struct SeenObject {
   bool is_destroyed = false;
 };
 
-/// The one subscriber of this process: wants everything, remembers everything, and checks what holds for every publisher, whatever it publishes.
+/// The one subscriber of this process: wants everything, remembers everything, and checks what holds for every publisher, whatever it
+/// publishes.
 class ScriptedSubscriber {
  public:
   /// Subscribes at the first call.

@@ -166,16 +166,16 @@ void RecordingBuilder::add_to_batch(trace::CompactBatch& batch, std::size_t chun
       batch.chunks.push_back({index, source.writer, source.sequence});
     }
     batch.processes.push_back(compact);
-    for (const auto& [kind, records] : by_kind) {
+    for (const auto& entry : by_kind) {  // not a structured binding: a lambda cannot capture one
       // Blocks hold a bounded number of records.
       std::vector<std::byte> block;
       std::uint32_t count = 0;
-      const auto flush = [&, kind = kind] {
-        if (count != 0) batch.add(index, kind, block, encoder);
+      const auto flush = [&] {
+        if (count != 0) batch.add(index, entry.first, block, encoder);
         block.clear();
         count = 0;
       };
-      trace::for_each_record(records, [&](const RecordHeader& header) {
+      trace::for_each_record(entry.second, [&](const RecordHeader& header) {
         append(block, bytes_of(header));
         if (++count == trace::kMaxBlockRecords) flush();
       });

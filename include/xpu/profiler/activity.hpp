@@ -7,8 +7,8 @@
 #include "xpu/base/export.hpp"
 #include "xpu/profiler/definitions.hpp"
 
-/// What happened: one structure per kind of activity, plain data, valid while the handler that receives it runs (the definitions live longer).
-/// All times are host nanoseconds of the recording's clock domain.
+/// What happened: one structure per kind of activity, plain data, valid while the handler that receives it runs (the definitions live
+/// longer). All times are host nanoseconds of the recording's clock domain.
 namespace xpu::profiler {
 
 /// What a command does on its device.
@@ -34,7 +34,14 @@ enum class Command : std::uint8_t {
 /// "ndrange_kernel", "read", … ; "other" for numbers of a later version.
 XPU_EXPORT std::string_view to_string(Command command) noexcept;
 
-enum class CopyDirection : std::uint8_t { unknown = 0, host_to_device = 1, device_to_host = 2, device_to_device = 3, host_to_host = 4, peer = 5 };
+enum class CopyDirection : std::uint8_t {
+  unknown = 0,
+  host_to_device = 1,
+  device_to_host = 2,
+  device_to_device = 3,
+  host_to_host = 4,
+  peer = 5
+};
 enum class MemoryType : std::uint8_t { unknown = 0, host = 1, device = 2, shared = 3, pinned = 4, image = 5 };
 XPU_EXPORT std::string_view to_string(MemoryType type) noexcept;
 
@@ -51,7 +58,8 @@ enum class CommandState : std::uint8_t {
 struct Activity {
   std::int64_t start_ns = 0;
   std::uint64_t duration_ns = 0;
-  /// Joins a call with its command, unique over all processes of a recording, counted from 1 in the order in which activities are handed out.
+  /// Joins a call with its command, unique over all processes of a recording, counted from 1 in the order in which activities are handed
+  /// out.
   std::uint32_t correlation = 0;
   const ProcessDefinition* process = nullptr;
 };
@@ -61,28 +69,31 @@ struct RuntimeActivity : Activity {
   const ThreadDefinition* thread = nullptr;
   const NameDefinition* api = nullptr;
   std::int32_t result = 0;
-  bool submits = false;         ///< It submitted, or tried to submit, a command.
+  bool submits = false;  ///< It submitted, or tried to submit, a command.
   bool failed = false;
-  bool duration_known = true;   ///< False: only the entry is on record (`--device-only`, or the process died inside).
+  bool duration_known = true;  ///< False: only the entry is on record (`--device-only`, or the process died inside).
 };
 
 /// What all commands on a device have in common.
 ///
-/// `start_ns` is mapped from the device's clock and is right within `error_ns`; so it may lie before the entry of its call by up to that much.
-/// `duration_ns` comes from the device's ticks alone and carries no mapping error.
+/// `start_ns` is mapped from the device's clock and is right within `error_ns`; so it may lie before the entry of its call by up to that
+/// much. `duration_ns` comes from the device's ticks alone and carries no mapping error.
 struct DeviceActivity : Activity {
   const QueueDefinition* queue = nullptr;
   const RuntimeActivity* call = nullptr;  ///< The submitting call, or null when it is not on record.
   Command command = Command::other;
   CommandState state = CommandState::completed;
   std::int32_t native_status = 0;
-  bool timed = false;   ///< `duration_ns` is known.
-  bool placed = false;  ///< `start_ns` is known as well. Without it `start_ns` is time of the device's own clock, good for differences only.
+  bool timed = false;  ///< `duration_ns` is known.
+  bool placed =
+      false;  ///< `start_ns` is known as well. Without it `start_ns` is time of the device's own clock, good for differences only.
   std::uint64_t error_ns = 0;
   std::optional<std::int64_t> queued_ns, submitted_ns;  ///< When the driver took it, and when the device got it.
-  /// 0, or the row beside its queue's own on which it overlaps nothing: commands of one queue that ran at the same time have different lanes.
+  /// 0, or the row beside its queue's own on which it overlaps nothing: commands of one queue that ran at the same time have different
+  /// lanes.
   std::uint32_t lane = 0;
-  /// By how much a picture must move the start to the right, so that rounding and drift do not make neighbours on a row overlap; at most `error_ns`.
+  /// By how much a picture must move the start to the right, so that rounding and drift do not make neighbours on a row overlap; at most
+  /// `error_ns`.
   std::uint32_t nudge_ns = 0;
 };
 
@@ -147,7 +158,7 @@ struct AnnotationActivity : Activity {
 
 /// Records that were dropped, at `start_ns`.
 struct LossActivity : Activity {
-  bool commands = true;  ///< False: of calls, waits, memory, annotations.
+  bool commands = true;                    ///< False: of calls, waits, memory, annotations.
   const QueueDefinition* queue = nullptr;  ///< Null = unknown.
   std::uint32_t cause = 0;
   std::uint64_t count = 0;

@@ -15,9 +15,10 @@ namespace xpu::profiler {
 
 /// Writes activities as Chrome trace JSON in Kineto's shape, as a stream: memory does not grow with their number. One owner at a time.
 ///
-/// Every call, command, wait and range is one slice. Rows: one per thread of the program (pid and tid of the system), and one per queue in a
-/// process per device, with rows of its own ("queue 1 (overlap 1)") for commands that ran while another one of the queue did: no two slices of a
-/// device row overlap. Streams are numbered from 1 over the whole recording. An arrow leads from each call to its command where both are written.
+/// Every call, command, wait and range is one slice; the wait inside a blocking call is that call. Rows: one per thread of the program (pid
+/// and tid of the system), and one per queue in a process per device, with rows of its own ("queue 1 (overlap 1)") for commands that ran
+/// while another one of the queue did: no two slices of a device row overlap. Streams are numbered from 1 over the whole recording. An
+/// arrow leads from each call to its command where both are written.
 class XPU_EXPORT ChromeSink final : public Sink {
  public:
   struct Options {

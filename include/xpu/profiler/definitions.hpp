@@ -7,9 +7,9 @@
 
 #include "xpu/base/clock.hpp"
 
-/// What activities refer to: processes, threads, devices, queues, kernels, names. Each has an `index` counted from 0 over the whole recording, so
-/// that a sink keeps what it derives from one in a plain vector. They never move and are never changed once an activity pointed to them; new ones
-/// may appear at any time, also for ids that a record mentions and nothing describes.
+/// What activities refer to: processes, threads, devices, queues, kernels, names. Each has an `index` counted from 0 over the whole
+/// recording, so that a sink keeps what it derives from one in a plain vector. They never move and are never changed once an activity
+/// pointed to them; new ones may appear at any time, also for ids that a record mentions and nothing describes.
 namespace xpu::profiler {
 
 /// A text that is written over and over, such as the name of an API function: one per text.

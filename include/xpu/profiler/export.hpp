@@ -11,7 +11,7 @@
 namespace xpu::profiler {
 
 struct ExportOptions {
-  std::string path;          ///< Compressed when it ends in ".gz" (gzip, level 1). Replaced when it exists: who must not overwrite asks first.
+  std::string path;  ///< Compressed when it ends in ".gz" (gzip, level 1). Replaced when it exists: who must not overwrite asks first.
   bool device_only = false;  ///< Only what ran on devices: no calls, no flows.
   /// Called now and then with the commands written so far and how many there are, from the calling thread.
   std::function<void(std::uint64_t done, std::uint64_t total)> progress;
@@ -19,10 +19,10 @@ struct ExportOptions {
 
 struct ExportSummary {
   std::string path;
-  std::uint64_t bytes = 0;    ///< Of the file.
-  std::uint64_t slices = 0;   ///< Everything with a duration, on host and device rows.
-  std::uint64_t kernels = 0;  ///< Of `slices`.
-  std::uint64_t flows = 0;    ///< Arrows from a call to its command.
+  std::uint64_t bytes = 0;        ///< Of the file.
+  std::uint64_t slices = 0;       ///< Everything with a duration, on host and device rows.
+  std::uint64_t kernels = 0;      ///< Of `slices`.
+  std::uint64_t flows = 0;        ///< Arrows from a call to its command.
   std::uint64_t overlapping = 0;  ///< Slices on rows of their own because they overlap another one of their queue.
   std::uint64_t untimed = 0;      ///< Commands without times: they have a call but no slice on a device.
 };

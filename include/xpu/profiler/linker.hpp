@@ -9,11 +9,12 @@
 
 namespace xpu::profiler {
 
-/// Joins records into activities: by operation id, never by the order in which they lie in buffers, so that any order of batches gives the same.
+/// Joins records into activities: by operation id, never by the order in which they lie in buffers, so that any order of batches gives the
+/// same.
 ///
 /// Two passes. The first reads descriptions, clock readings and completions and keeps the completions (56 bytes each, found by writer and
-/// counter, no hashing), because a command ends long after its call was written. The second reads the calls and hands each over together with
-/// its command. Memory grows with completions and copies only. One owner at a time.
+/// counter, no hashing), because a command ends long after its call was written. The second reads the calls and hands each over together
+/// with its command. Memory grows with completions and copies only. One owner at a time.
 class XPU_EXPORT Linker {
  public:
   /// `source` must outlive it.

@@ -20,8 +20,8 @@ class XPU_EXPORT RecordSource {
   virtual ~RecordSource();
   virtual const trace::Manifest& manifest() const = 0;
   virtual const std::vector<trace::ProcessInfo>& processes() const = 0;
-  /// Hands over every record of these kinds, others may come along; the rules are those of `trace::Recording::for_each_batch`. May be called
-  /// any number of times and gives the same records each time.
+  /// Hands over every record of these kinds, others may come along; the rules are those of `trace::Recording::for_each_batch`. May be
+  /// called any number of times and gives the same records each time.
   virtual Result<> for_each_batch(std::span<const trace::RecordKind> kinds, const Visitor& visit) const = 0;
 };
 

@@ -13,8 +13,8 @@
 namespace xpu::profiler {
 
 struct ReportOptions {
-  /// What a row of the kernel table stands for: a kernel on a device (`none`), a kernel on any device (`kernel`), or a kernel together with the
-  /// process, queue or submitting thread that ran it.
+  /// What a row of the kernel table stands for: a kernel on a device (`none`), a kernel on any device (`kernel`), or a kernel together with
+  /// the process, queue or submitting thread that ran it.
   enum class By : std::uint8_t { none, process, queue, kernel, thread };
 
   int top = 20;                ///< Rows of each table in the text; 0 = all. JSON and CSV always hold all of them.
@@ -26,8 +26,8 @@ struct ReportOptions {
   int width = 0;  ///< Columns of the terminal; 0 = 100.
 };
 
-/// A recording in figures: plain data, the contents of `xpu report --json` (docs/formats.md section 4). Everything unknown is empty, never 0.
-/// All times are nanoseconds. Percentiles are nearest-rank over all timed calls, exact; averages are rounded to the nearest nanosecond.
+/// A recording in figures: plain data, the contents of `xpu report --json` (docs/formats.md section 4). Everything unknown is empty, never
+/// 0. All times are nanoseconds. Percentiles are nearest-rank over all timed calls, exact; averages are rounded to the nearest nanosecond.
 struct Report {
   struct Program {
     std::string path;  ///< Of the recording.
@@ -41,14 +41,15 @@ struct Report {
     std::uint64_t pid = 0;
     std::string name;
     std::optional<int> rank;
-    std::string command;       ///< The command line, of the program itself only; else the name.
-    bool closed = true;        ///< It detached in good order.
+    std::string command;  ///< The command line, of the program itself only; else the name.
+    bool closed = true;   ///< It detached in good order.
   };
   /// One device, whichever and however many processes used it.
   struct Device {
     std::uint32_t id = 0;  ///< Index in `devices`, what kernels refer to.
     std::string name, driver;
-    std::optional<std::uint64_t> busy_ns;  ///< Union over all queues of the time in which some command ran (markers and barriers are no work).
+    std::optional<std::uint64_t>
+        busy_ns;  ///< Union over all queues of the time in which some command ran (markers and barriers are no work).
     std::optional<std::uint64_t> idle_ns;  ///< span - busy.
     std::optional<std::uint64_t> span_ns;  ///< First start to last end; empty when nothing was timed.
     std::uint64_t commands = 0;
@@ -64,13 +65,13 @@ struct Report {
   };
   struct Kernel {
     std::string name, raw_name;
-    std::optional<std::uint32_t> device;  ///< Empty when several (`By::kernel`).
-    std::optional<std::uint64_t> process; ///< pid, for `By::process`, `queue` and `thread`.
-    std::optional<std::uint32_t> queue;   ///< For `By::queue`.
-    std::optional<std::uint32_t> thread;  ///< Of the operating system, for `By::thread`.
-    std::uint64_t calls = 0;              ///< Accepted by the driver: completed, pending and untimed ones.
-    std::uint64_t failed = 0;             ///< Refused calls and commands that ended in an error.
-    std::uint64_t timed = 0;              ///< Of `calls`, those that the times below are made of.
+    std::optional<std::uint32_t> device;   ///< Empty when several (`By::kernel`).
+    std::optional<std::uint64_t> process;  ///< pid, for `By::process`, `queue` and `thread`.
+    std::optional<std::uint32_t> queue;    ///< For `By::queue`.
+    std::optional<std::uint32_t> thread;   ///< Of the operating system, for `By::thread`.
+    std::uint64_t calls = 0;               ///< Accepted by the driver: completed, pending and untimed ones.
+    std::uint64_t failed = 0;              ///< Refused calls and commands that ended in an error.
+    std::uint64_t timed = 0;               ///< Of `calls`, those that the times below are made of.
     std::optional<std::uint64_t> total_ns, avg_ns, min_ns, median_ns, p99_ns, max_ns;
     std::optional<double> share;  ///< Of all kernel time on the device.
     std::optional<Delay> launch_delay_ns;
@@ -136,7 +137,8 @@ struct Report {
     std::uint64_t pid = 0;
     ClockDomain domain = ClockDomain::unknown;
     std::optional<double> tick_ns;
-    std::optional<std::uint64_t> error_median_ns, error_max_ns;  ///< Half-width of the interval that holds the true time, over all commands.
+    std::optional<std::uint64_t> error_median_ns,
+        error_max_ns;  ///< Half-width of the interval that holds the true time, over all commands.
     std::uint64_t readings = 0;
   };
   struct Overhead {
@@ -159,8 +161,8 @@ struct Report {
   Overhead overhead;
 };
 
-/// Reads the recording three times (twice to link, once to balance the books). Errors: invalid_argument (an unknown `sort`, a bad expression: the
-/// sentence names it), and what reading gives.
+/// Reads the recording three times (twice to link, once to balance the books). Errors: invalid_argument (an unknown `sort`, a bad
+/// expression: the sentence names it), and what reading gives.
 XPU_EXPORT Result<Report> make_report(const trace::Recording& recording, const ReportOptions& options);
 
 /// Tables for a person, UTF-8, ending in a newline. Escape sequences only when `color` is set.

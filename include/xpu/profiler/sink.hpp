@@ -12,15 +12,15 @@ namespace xpu::profiler {
 
 /// What linking saw, in numbers.
 struct LinkSummary {
-  std::uint64_t commands = 0;      ///< Submissions that the driver accepted.
-  std::uint64_t refused = 0;       ///< Submissions that it refused.
-  std::uint64_t linked = 0;        ///< Of `commands`: with their completion.
-  std::uint64_t untimed = 0;       ///< Of `linked`: without usable times.
-  std::uint64_t unplaced = 0;      ///< Of `linked`: timed, but no clock reading says when in host time.
-  std::uint64_t pending = 0;       ///< Of `commands`: neither completed nor lost.
-  std::uint64_t lost = 0;          ///< Of `commands`: the completion was dropped.
-  std::uint64_t orphans = 0;       ///< Completions without a submission.
-  std::uint64_t duplicates = 0;    ///< Records of an operation that already had one of the same kind; the first is used.
+  std::uint64_t commands = 0;    ///< Submissions that the driver accepted.
+  std::uint64_t refused = 0;     ///< Submissions that it refused.
+  std::uint64_t linked = 0;      ///< Of `commands`: with their completion.
+  std::uint64_t untimed = 0;     ///< Of `linked`: without usable times.
+  std::uint64_t unplaced = 0;    ///< Of `linked`: timed, but no clock reading says when in host time.
+  std::uint64_t pending = 0;     ///< Of `commands`: neither completed nor lost.
+  std::uint64_t lost = 0;        ///< Of `commands`: the completion was dropped.
+  std::uint64_t orphans = 0;     ///< Completions without a submission.
+  std::uint64_t duplicates = 0;  ///< Records of an operation that already had one of the same kind; the first is used.
 };
 
 /// What is known before the first activity.
@@ -28,11 +28,12 @@ struct SessionInfo {
   const trace::Manifest* manifest = nullptr;
   const Definitions* definitions = nullptr;  ///< Lives as long as the session; devices, clocks and queues are complete.
   std::uint64_t commands = 0;                ///< That are about to come, roughly: for a progress bar.
-  std::int64_t earliest_ns = 0;              ///< No device activity starts before, nor did the program.
+  /// Where a time axis begins: the program's start or, where that is not known, that of the first command.
+  std::int64_t origin_ns = 0;
 };
 
-/// Takes activities in the order in which they become known, not in that of time; a command comes right behind its call. One thread at a time.
-/// A sink that fails remembers why and returns it from `end`.
+/// Takes activities in the order in which they become known, not in that of time; a command comes right behind its call. One thread at a
+/// time. A sink that fails remembers why and returns it from `end`.
 class XPU_EXPORT Sink {
  public:
   virtual ~Sink();

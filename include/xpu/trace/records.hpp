@@ -62,8 +62,8 @@ inline constexpr std::size_t kMaxStringBytes = 65'000;
 /// Flag of a loss record: the *completion* was dropped, the submission is on record. Without it the submission was dropped (then there is
 /// no completion either) and `last_sequence` counts for `submitted`.
 inline constexpr std::uint32_t kFlagCompletionLost = 1u << 0;
-/// Flag of a loss record: what was dropped were records that are no operations (waits, calls, memory, annotations, …). They are reported, and
-/// stay out of the books of submitted operations.
+/// Flag of a loss record: what was dropped were records that are no operations (waits, calls, memory, annotations, …). They are reported,
+/// and stay out of the books of submitted operations.
 inline constexpr std::uint32_t kFlagNotOperation = 1u << 1;
 
 inline constexpr std::uint32_t operation_writer(std::uint64_t operation) { return static_cast<std::uint32_t>(operation >> 40); }

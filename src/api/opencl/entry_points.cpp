@@ -13,7 +13,8 @@ constexpr EntryPoint kDispatchEntries[] = {
 
 constexpr EntryPoint kExtensionEntries[] = {
 #define XPU_OPENCL_ENTRY(name, since, class_name, treatment, reason)
-#define XPU_OPENCL_EXTENSION(name, since, class_name, treatment, reason) {#name, since, EntryClass::class_name, Treatment::treatment, reason},
+#define XPU_OPENCL_EXTENSION(name, since, class_name, treatment, reason) \
+  {#name, since, EntryClass::class_name, Treatment::treatment, reason},
 #include "api/opencl/entry_points.inc"
 };
 

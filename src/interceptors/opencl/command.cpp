@@ -102,7 +102,9 @@ void Call::begin(const probe::Subscriber& listener, Entry entry) noexcept {
   listener.call_begin(api_, enter_ns_);
 }
 
-void Call::end(cl_int code) noexcept { listener_->call({.enter_ns = enter_ns_, .exit_ns = now_ns(), .api = api_, .result = code, .operation = 0}); }
+void Call::end(cl_int code) noexcept {
+  listener_->call({.enter_ns = enter_ns_, .exit_ns = now_ns(), .api = api_, .result = code, .operation = 0});
+}
 
 WaitCall::WaitCall(Entry entry, probe::WaitType type) noexcept : type_(type) {
   const probe::Subscriber* listener = listener_or_null();

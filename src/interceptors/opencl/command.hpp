@@ -49,13 +49,14 @@ class Command {
   Queue* queue() const noexcept { return ring_ != nullptr ? ring_->queue : nullptr; }
 
  private:
-  void find_ring() noexcept;
-  void find_kernel(cl_kernel handle) noexcept;
-  void pass_on() noexcept;
-  void begin_sample() noexcept;
-  void end_sample(std::uint64_t returned_ns) noexcept;
-  void accept_without_ring(std::uint64_t exit_ns) noexcept;
-  void lose(probe::LossCause cause) noexcept;
+  // Cold: kept out of the launch's own code, which then needs few registers and little stack.
+  [[gnu::cold]] void find_ring() noexcept;
+  [[gnu::cold]] void find_kernel(cl_kernel handle) noexcept;
+  [[gnu::cold]] void pass_on() noexcept;
+  [[gnu::cold]] void begin_sample() noexcept;
+  [[gnu::cold]] void end_sample(std::uint64_t returned_ns) noexcept;
+  [[gnu::cold]] void accept_without_ring(std::uint64_t exit_ns) noexcept;
+  [[gnu::cold]] void lose(probe::LossCause cause) noexcept;
 
   // An address that no driver makes an event at: shows whether the driver wrote one.
   cl_event untouched() noexcept { return reinterpret_cast<cl_event>(this); }
@@ -77,7 +78,7 @@ class Command {
 
 // What every launch runs through is inline: as functions of another file these few lines cost as much again.
 
-inline Command::Command(Entry entry, probe::Command kind, cl_command_queue queue, cl_event* program_event) noexcept
+[[gnu::always_inline]] inline Command::Command(Entry entry, probe::Command kind, cl_command_queue queue, cl_event* program_event) noexcept
     : listener_(listener_or_null()), handle_(queue), program_event_(program_event) {
   if (listener_ == nullptr) return;
   operation_.api = api_id(entry);
@@ -100,7 +101,7 @@ inline Command::Command(Entry entry, probe::Command kind, cl_command_queue queue
   if (ring_->queue->is_out_of_order.load(std::memory_order_relaxed)) operation_.flags |= probe::kOutOfOrderQueue;
 }
 
-inline void Command::set_kernel(cl_kernel handle) noexcept {
+[[gnu::always_inline]] inline void Command::set_kernel(cl_kernel handle) noexcept {
   const Kernel* kernel = thread_->kernels[ThreadState::slot_of<ThreadState::kKernels>(handle)];
   if (kernel == nullptr || !kernel->is_for(handle) || kernel->description.load(std::memory_order_acquire) != Kernel::Description::published)
       [[unlikely]] {
@@ -110,7 +111,7 @@ inline void Command::set_kernel(cl_kernel handle) noexcept {
   operation_.kernel = kernel->id;
 }
 
-inline cl_event* Command::start() noexcept {
+[[gnu::always_inline]] inline cl_event* Command::start() noexcept {
   if (ring_ != nullptr && ring_->wants_watch()) [[unlikely]] {
     is_watched_ = true;
     ring_->prepare_watch();
@@ -126,7 +127,7 @@ inline cl_event* Command::start() noexcept {
   return &event_;
 }
 
-inline cl_int Command::finish(cl_int result) noexcept {
+[[gnu::always_inline]] inline cl_int Command::finish(cl_int result) noexcept {
   if (id_ == 0) [[unlikely]]
     return result;
   std::uint64_t returned_ns = 0, exit_ns = 0;

@@ -47,10 +47,17 @@ bool CommandRing::push_when_full(PendingCommand command) noexcept {
   return is_kept;
 }
 
-void CommandRing::poll() noexcept {
-  if (!reader_.try_lock()) return;
-  drain_portion();
-  reader_.unlock();
+// In steady state as many commands leave as come, a few at a time. A device that is behind is asked less often, and a backlog that ended
+// while it was is read in larger portions.
+void CommandRing::poll(std::size_t pending) noexcept {
+  std::size_t left_ring = 0;
+  if (pending >= kPollFrom && reader_.try_lock()) {
+    left_ring = drain_portion(pending < 4 * kPollFrom ? kSmallPortion : kPortion);
+    reader_.unlock();
+  }
+  const bool is_steady = left_ring != 0;
+  const auto until_full = static_cast<std::uint32_t>(pending < kPollFrom ? kPollFrom - pending : kPollRarely);
+  next_poll_ = launches() + (is_steady ? kPollEvery : until_full);
 }
 
 // The first commands teach whether a driver's clock is what it seems; after that the drift is followed.
@@ -65,7 +72,7 @@ void CommandRing::watch(probe::OperationId id, std::uint64_t exit_ns) noexcept {
   watched_id_.store(id, std::memory_order_release);
 }
 
-std::size_t CommandRing::take_finished(PendingCommand* batch) noexcept {
+std::size_t CommandRing::take_finished(PendingCommand* batch, std::size_t limit) noexcept {
   std::size_t count = 0;
   const auto take = [&](PendingCommand&& command) { batch[count++] = command; };
   if (!queue->is_out_of_order.load(std::memory_order_relaxed)) {
@@ -79,13 +86,13 @@ std::size_t CommandRing::take_finished(PendingCommand* batch) noexcept {
           ring_lock_.lock();
           return ended;
         },
-        take, kPortion);
+        take, limit);
     ring_lock_.unlock();
     return count;
   }
 
   ring_lock_.lock();
-  ring_.drain_any_order([](const PendingCommand&) { return true; }, take, kPortion);
+  ring_.drain_any_order([](const PendingCommand&) { return true; }, take, limit);
   ring_lock_.unlock();
   const auto running = std::stable_partition(batch, batch + count, [](const PendingCommand& command) { return has_ended(command.event); });
   ring_lock_.lock();
@@ -97,10 +104,10 @@ std::size_t CommandRing::take_finished(PendingCommand* batch) noexcept {
   return static_cast<std::size_t>(running - batch);
 }
 
-std::size_t CommandRing::drain_portion() noexcept {
+std::size_t CommandRing::drain_portion(std::size_t limit) noexcept {
   if (late_count_ != 0) drain_late(false);
   PendingCommand batch[kPortion];
-  const std::size_t count = take_finished(batch);
+  const std::size_t count = take_finished(batch, limit);
   const Batch same(*this);
   for (std::size_t index = 0; index < count; ++index) {
     if (publish_times(same, batch[index])) [[likely]] {
@@ -120,7 +127,7 @@ void CommandRing::drain() noexcept {
   const bool is_out_of_order = queue->is_out_of_order.load(std::memory_order_relaxed);
   // Out of order, one round for each portion, whatever it finds; in order, until one finds something that still runs.
   while (rounds-- != 0) {
-    if (drain_portion() < kPortion && !is_out_of_order) break;
+    if (drain_portion(kPortion) < kPortion && !is_out_of_order) break;
   }
   reader_.unlock();
 }
@@ -171,14 +178,17 @@ bool CommandRing::publish_times(const Batch& batch, PendingCommand command) noex
   probe::Completion completion;
   completion.queue = batch.queue;
   probe::Ticks& ticks = completion.ticks;
-  if (!read_time(command.event, CL_PROFILING_COMMAND_START, ticks.start) || !read_time(command.event, CL_PROFILING_COMMAND_END, ticks.end)) return false;
+  if (!read_time(command.event, CL_PROFILING_COMMAND_START, ticks.start) || !read_time(command.event, CL_PROFILING_COMMAND_END, ticks.end))
+    return false;
   if (ticks.end <= ticks.start) [[unlikely]] {
     if (ticks.end == 0 && ticks.start == 0) return false;
     completion.clamped = ticks.end < ticks.start;
     ticks.end = ticks.start;
   }
   if (batch.wants_all_ticks) {
-    if (!read_time(command.event, CL_PROFILING_COMMAND_QUEUED, ticks.queued) || !read_time(command.event, CL_PROFILING_COMMAND_SUBMIT, ticks.submit)) return false;
+    if (!read_time(command.event, CL_PROFILING_COMMAND_QUEUED, ticks.queued) ||
+        !read_time(command.event, CL_PROFILING_COMMAND_SUBMIT, ticks.submit))
+      return false;
   }
   if (command.id == watched_id_.load(std::memory_order_acquire)) [[unlikely]]
     learn_from(command.event, ticks.end);

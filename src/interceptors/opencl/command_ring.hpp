@@ -27,8 +27,9 @@ class CommandRing {
  public:
   static constexpr std::size_t kFirstCapacity = 256;
   static constexpr std::size_t kMaxCapacity = 131'072;
-  static constexpr std::uint32_t kPollEvery = 32;     ///< Launches.
   static constexpr std::size_t kPollFrom = 64;        ///< Pending commands.
+  static constexpr std::uint32_t kPollEvery = 8;      ///< Launches, while commands end as fast as they come.
+  static constexpr std::uint32_t kPollRarely = 64;    ///< Launches, when nothing had ended or there was nothing to do.
   static constexpr std::uint32_t kWatchEvery = 1024;  ///< Launches; the first ones more often.
 
   /// Null without memory.
@@ -47,8 +48,8 @@ class CommandRing {
       return push_when_full(command);
     const std::uint32_t launches = launches_.load(std::memory_order_relaxed) + 1;
     launches_.store(launches, std::memory_order_relaxed);
-    if (launches % kPollEvery == 0 && pending + 1 >= kPollFrom) [[unlikely]]
-      poll();
+    if (launches >= next_poll_) [[unlikely]]
+      poll(pending + 1);
     return true;
   }
   /// Whether the next command is to be watched for the device's clock.
@@ -82,16 +83,19 @@ class CommandRing {
   };
   static constexpr std::size_t kMaxLate = 256;
   static constexpr std::size_t kPortion = 64;
+  /// Of a poll: few, because an allocator keeps only a handful of freed blocks for the next allocation, and a driver frees what we let go
+  /// of.
+  static constexpr std::size_t kSmallPortion = 8;
   static constexpr std::uint64_t kPatienceNs = 100'000'000;
 
   explicit CommandRing(Queue* queue_of_ring) : queue(queue_of_ring), ring_(kFirstCapacity, kMaxCapacity) {}
 
   [[gnu::noinline]] bool can_watch() noexcept;
   [[gnu::noinline]] bool push_when_full(PendingCommand command) noexcept;
-  [[gnu::noinline]] void poll() noexcept;
-  std::size_t take_finished(PendingCommand* batch) noexcept XPU_REQUIRES(reader_) XPU_NO_THREAD_SAFETY_ANALYSIS;
-  /// Returns how many left the ring.
-  std::size_t drain_portion() noexcept XPU_REQUIRES(reader_);
+  [[gnu::noinline]] void poll(std::size_t pending) noexcept;
+  std::size_t take_finished(PendingCommand* batch, std::size_t limit) noexcept XPU_REQUIRES(reader_) XPU_NO_THREAD_SAFETY_ANALYSIS;
+  /// Of the `limit` oldest, at most kPortion. Returns how many left the ring.
+  std::size_t drain_portion(std::size_t limit) noexcept XPU_REQUIRES(reader_);
   [[gnu::noinline]] void drain_late(bool is_final) noexcept XPU_REQUIRES(reader_);
   /// What is the same for a whole batch.
   struct Batch {
@@ -109,14 +113,15 @@ class CommandRing {
   SpinLock ring_lock_;
   base::PendingRing<PendingCommand> ring_ XPU_GUARDED_BY(ring_lock_);
   std::atomic<std::uint32_t> launches_{0};  // written by the owner alone
-  std::uint32_t next_watch_ = 0;            // the owner's
+  std::uint32_t next_poll_ = kPollFrom;     // the owner's, as launches
+  std::uint32_t next_watch_ = 0;            // the owner's, as launches
   std::uint32_t watches_ = 0;               // the owner's
 
   // One watched command at a time: written before it is pushed, read after it was taken out; 0 = none.
   std::atomic<probe::OperationId> watched_id_{0};
   WatchedCommand watched_;
 
-  SpinLock reader_;  // only ever tried
+  SpinLock reader_;                                        // only ever tried
   std::uint32_t never_timed_ XPU_GUARDED_BY(reader_) = 0;  // in a row
   std::size_t late_count_ XPU_GUARDED_BY(reader_) = 0;
   LateCommand late_[kMaxLate] XPU_GUARDED_BY(reader_);  // ended, but the driver does not tell the times yet

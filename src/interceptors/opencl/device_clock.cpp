@@ -66,8 +66,8 @@ DeviceClock::Bracket DeviceClock::read_timer() noexcept {
   return best;
 }
 
-// By the specification the timer is the clock that events are stamped from. A driver for which that is not so would have every command in the
-// wrong place, so the first commands are compared with a reading made right after them.
+// By the specification the timer is the clock that events are stamped from. A driver for which that is not so would have every command in
+// the wrong place, so the first commands are compared with a reading made right after them.
 void DeviceClock::check_timer(const WatchedCommand& command, std::uint64_t queued_ticks, std::uint64_t end_ticks) noexcept {
   if (timer_checks_ >= kTimerChecks) return;
   ++timer_checks_;

@@ -69,7 +69,8 @@ class DeviceClock {
   void use_commands() noexcept XPU_REQUIRES(mutex_);
   void keep_moment() noexcept XPU_REQUIRES(mutex_);
   void keep_bracket(const WatchedCommand& command, std::uint64_t queued_ticks) noexcept XPU_REQUIRES(mutex_);
-  void publish(std::uint64_t before_ns, std::uint64_t ticks, std::uint64_t after_ns, probe::ClockMethod method) noexcept XPU_REQUIRES(mutex_);
+  void publish(std::uint64_t before_ns, std::uint64_t ticks, std::uint64_t after_ns, probe::ClockMethod method) noexcept
+      XPU_REQUIRES(mutex_);
 
   /// What was learnt while the method was not decided, the oldest first; when there is too much, every second goes.
   template <typename Element>

@@ -10,12 +10,17 @@ constexpr std::uint64_t kRealAhead = 1'700'000'000'000'000'000;
 
 /// What the host clocks show at a monotonic time; reading them takes 100 ns.
 HostMoment moment(std::uint64_t monotonic_ns, std::uint64_t raw_ahead = kRawAhead) {
-  return {.before_ns = monotonic_ns, .after_ns = monotonic_ns + 100, .shown_ns = {monotonic_ns, monotonic_ns + raw_ahead, monotonic_ns + kRealAhead}};
+  return {.before_ns = monotonic_ns,
+          .after_ns = monotonic_ns + 100,
+          .shown_ns = {monotonic_ns, monotonic_ns + raw_ahead, monotonic_ns + kRealAhead}};
 }
 
 /// A command that was queued 1 us after it entered, ended 5 us later and was seen to have 20 us later, stamped by a clock that is `ahead`.
 CommandObservation command_at(std::uint64_t enter_ns, std::uint64_t ahead) {
-  return {.enter = moment(enter_ns), .seen = moment(enter_ns + 26'000), .queued_ticks = enter_ns + 1'000 + ahead, .end_ticks = enter_ns + 6'000 + ahead};
+  return {.enter = moment(enter_ns),
+          .seen = moment(enter_ns + 26'000),
+          .queued_ticks = enter_ns + 1'000 + ahead,
+          .end_ticks = enter_ns + 6'000 + ahead};
 }
 
 TEST(HostClockSearchTest, KnowsNothingBeforeTheFirstCommand) {
@@ -63,7 +68,8 @@ TEST(HostClockSearchTest, AllowsStampsToBeOneTickEarly) {
 TEST(HostClockSearchTest, StatesTheDoubtWhenTwoClocksFit) {
   constexpr std::uint64_t kClose = 3'000;
   HostClockSearch search;
-  search.observe({.enter = moment(1'000'000, kClose), .seen = moment(1'026'000, kClose), .queued_ticks = 1'010'000, .end_ticks = 1'015'000});
+  search.observe(
+      {.enter = moment(1'000'000, kClose), .seen = moment(1'026'000, kClose), .queued_ticks = 1'010'000, .end_ticks = 1'015'000});
   EXPECT_EQ(search.found(), ClockDomain::monotonic);
   EXPECT_EQ(search.ambiguity_ns(moment(2'000'000, kClose)), kClose);
 }
@@ -71,9 +77,11 @@ TEST(HostClockSearchTest, StatesTheDoubtWhenTwoClocksFit) {
 TEST(HostClockSearchTest, LosesTheDoubtWithACommandThatOnlyOneClockFits) {
   constexpr std::uint64_t kClose = 3'000;
   HostClockSearch search;
-  search.observe({.enter = moment(1'000'000, kClose), .seen = moment(1'026'000, kClose), .queued_ticks = 1'010'000, .end_ticks = 1'015'000});
+  search.observe(
+      {.enter = moment(1'000'000, kClose), .seen = moment(1'026'000, kClose), .queued_ticks = 1'010'000, .end_ticks = 1'015'000});
   // Queued 1 us after it entered: the raw clock already showed more when it did.
-  search.observe({.enter = moment(2'000'000, kClose), .seen = moment(2'026'000, kClose), .queued_ticks = 2'001'000, .end_ticks = 2'015'000});
+  search.observe(
+      {.enter = moment(2'000'000, kClose), .seen = moment(2'026'000, kClose), .queued_ticks = 2'001'000, .end_ticks = 2'015'000});
   EXPECT_EQ(search.found(), ClockDomain::monotonic);
   EXPECT_EQ(search.ambiguity_ns(moment(3'000'000, kClose)), 0u);
 }

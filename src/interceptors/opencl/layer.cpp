@@ -51,7 +51,8 @@ void pin_libraries(const cl_icd_dispatch& target_table) noexcept {
 bool is_wanted() noexcept {
   if (base::has_raised_privileges()) return false;
   if (xpu_probe_abi() != probe::kAbi) {
-    XPU_LOG_ERROR("opencl", "this layer speaks version {} of the probe and libxpu.so version {}: install both from one build; nothing is recorded",
+    XPU_LOG_ERROR("opencl",
+                  "this layer speaks version {} of the probe and libxpu.so version {}: install both from one build; nothing is recorded",
                   probe::kAbi, xpu_probe_abi());
     return false;
   }
@@ -79,8 +80,8 @@ cl_int initialise(cl_uint entry_count, const cl_icd_dispatch* below, cl_uint* en
     probe::register_publisher(republish_objects);
     build_table(target_table, with_calls, *table);
   } else {
-    // A second loader in the process. What it makes are objects of the same drivers, which our first target reaches as well, but what does not
-    // begin with an object is its own business: it may know other platforms.
+    // A second loader in the process. What it makes are objects of the same drivers, which our first target reaches as well, but what does
+    // not begin with an object is its own business: it may know other platforms.
     pin_libraries(target_table);
     build_table(target_table, with_calls, *table);
     table->clGetPlatformIDs = target_table.clGetPlatformIDs;

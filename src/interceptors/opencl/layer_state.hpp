@@ -10,8 +10,9 @@ namespace xpu::interceptors::opencl {
 
 /// What the whole layer shares. Constant-initialised, trivially destroyed and never freed: programs call OpenCL from static destructors.
 struct LayerState {
-  cl_icd_dispatch target{};        ///< What lies below us: all our own calls go there, never through libOpenCL. Written once, before the loader knows us.
-  std::atomic<bool> down{false};   ///< The process ends: every wrapper passes straight through.
+  cl_icd_dispatch
+      target{};  ///< What lies below us: all our own calls go there, never through libOpenCL. Written once, before the loader knows us.
+  std::atomic<bool> down{false};  ///< The process ends: every wrapper passes straight through.
 };
 
 extern constinit LayerState g_layer;

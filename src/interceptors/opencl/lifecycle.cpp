@@ -117,7 +117,8 @@ void in_child() noexcept {
   for (Queue* queue = g_objects.queues.first(); queue != nullptr; queue = queue->next) forget_rings_after_fork(*queue);
   forget_thread_state_after_fork();
   g_is_harvesting.store(false, std::memory_order_relaxed);
-  if (g_harvester.load(std::memory_order_relaxed) == HarvesterState::running) g_harvester.store(HarvesterState::none, std::memory_order_relaxed);
+  if (g_harvester.load(std::memory_order_relaxed) == HarvesterState::running)
+    g_harvester.store(HarvesterState::none, std::memory_order_relaxed);
 }
 
 }  // namespace

@@ -97,7 +97,9 @@ void fill_kernel(Kernel& kernel, probe::Id program, probe::Id name) noexcept {
   kernel.description.store(Kernel::Description::missing, std::memory_order_relaxed);
 }
 
-bool is_published(const Kernel& kernel) noexcept { return kernel.description.load(std::memory_order_acquire) == Kernel::Description::published; }
+bool is_published(const Kernel& kernel) noexcept {
+  return kernel.description.load(std::memory_order_acquire) == Kernel::Description::published;
+}
 
 void add_kernel(cl_kernel handle, probe::Id program, probe::Id name) noexcept {
   Kernel* kernel = g_objects.kernels.take();
@@ -129,12 +131,14 @@ Device* device_of(cl_device_id handle) noexcept {
   if (handle == nullptr) return nullptr;
   if (Device* known = g_objects.devices.find(handle)) return known;
   cl_device_type type = 0;
-  if (target().clGetDeviceInfo == nullptr || target().clGetDeviceInfo(handle, CL_DEVICE_TYPE, sizeof type, &type, nullptr) != CL_SUCCESS) return nullptr;
+  if (target().clGetDeviceInfo == nullptr || target().clGetDeviceInfo(handle, CL_DEVICE_TYPE, sizeof type, &type, nullptr) != CL_SUCCESS)
+    return nullptr;
   Device* device = g_objects.devices.take([](const Device&) { return false; });
   if (device == nullptr) return nullptr;
   device->id = probe::new_object_id(probe::ObjectKind::device);
   describe_device(*device, handle);
-  Device* winner = g_objects.devices.add_if_unknown(handle, device, ask_references(target().clGetDeviceInfo, handle, CL_DEVICE_REFERENCE_COUNT));
+  Device* winner =
+      g_objects.devices.add_if_unknown(handle, device, ask_references(target().clGetDeviceInfo, handle, CL_DEVICE_REFERENCE_COUNT));
   if (winner == device) publish(*device);
   return winner;
 }
@@ -169,7 +173,8 @@ Queue* queue_of(cl_command_queue handle) noexcept {
   if (queue == nullptr) return nullptr;
   QueueProperties as_it_is;
   as_it_is.program_properties = properties;
-  fill_queue(*queue, ask<cl_context>(info, handle, CL_QUEUE_CONTEXT, nullptr), ask<cl_device_id>(info, handle, CL_QUEUE_DEVICE, nullptr), as_it_is);
+  fill_queue(*queue, ask<cl_context>(info, handle, CL_QUEUE_CONTEXT, nullptr), ask<cl_device_id>(info, handle, CL_QUEUE_DEVICE, nullptr),
+             as_it_is);
   queue->has_list = false;
   queue->is_timed.store((properties & CL_QUEUE_PROFILING_ENABLE) != 0, std::memory_order_relaxed);
   Queue* winner = g_objects.queues.add_if_unknown(handle, queue, ask_references(info, handle, CL_QUEUE_REFERENCE_COUNT));
@@ -220,7 +225,8 @@ Memory* memory_of(cl_mem handle) noexcept {
   memory->context = context_of(ask<cl_context>(info, handle, CL_MEM_CONTEXT, nullptr));
   memory->bytes = 0;  // its allocation was not published, so its end is not either
   memory->type = is_image ? probe::MemoryType::image : probe::MemoryType::device;
-  memory->element_bytes = is_image ? static_cast<std::uint32_t>(ask<std::size_t>(target().clGetImageInfo, handle, CL_IMAGE_ELEMENT_SIZE, 0)) : 0;
+  memory->element_bytes =
+      is_image ? static_cast<std::uint32_t>(ask<std::size_t>(target().clGetImageInfo, handle, CL_IMAGE_ELEMENT_SIZE, 0)) : 0;
   return g_objects.memory.add_if_unknown(handle, memory, ask_references(info, handle, CL_MEM_REFERENCE_COUNT));
 }
 
@@ -284,7 +290,8 @@ void memory_created(cl_mem handle, cl_context context, std::uint64_t bytes, prob
   const auto address = reinterpret_cast<std::uintptr_t>(handle);
   Memory* previous = g_objects.memory.add(handle, memory, 1);
   if (previous != nullptr) {
-    if (previous != memory && previous->bytes != 0) publish_memory(previous->context, probe::MemoryAction::release, previous->type, address, previous->bytes);
+    if (previous != memory && previous->bytes != 0)
+      publish_memory(previous->context, probe::MemoryAction::release, previous->type, address, previous->bytes);
     g_objects.memory.give_back(previous);
   }
   if (bytes != 0 && memory->is_for(handle)) publish_memory(memory->context, probe::MemoryAction::allocate, type, address, bytes);
@@ -297,7 +304,8 @@ void shared_block_created(void* address, cl_context context, std::uint64_t bytes
   block->bytes = bytes;
   if (SharedBlock* previous = g_objects.shared.add(address, block, 1)) g_objects.shared.give_back(previous);
   if (block->is_for(address)) {
-    publish_memory(block->context, probe::MemoryAction::allocate, probe::MemoryType::shared, reinterpret_cast<std::uintptr_t>(address), bytes);
+    publish_memory(block->context, probe::MemoryAction::allocate, probe::MemoryType::shared, reinterpret_cast<std::uintptr_t>(address),
+                   bytes);
   }
 }
 
@@ -352,7 +360,8 @@ void memory_released(cl_mem handle) noexcept {
 void shared_block_freed(const void* address) noexcept {
   SharedBlock* gone = g_objects.shared.release(const_cast<void*>(address));  // NOLINT(cppcoreguidelines-pro-type-const-cast): only compared
   if (gone == nullptr) return;
-  publish_memory(gone->context, probe::MemoryAction::release, probe::MemoryType::shared, reinterpret_cast<std::uintptr_t>(address), gone->bytes);
+  publish_memory(gone->context, probe::MemoryAction::release, probe::MemoryType::shared, reinterpret_cast<std::uintptr_t>(address),
+                 gone->bytes);
   g_objects.shared.give_back(gone);
 }
 
@@ -380,8 +389,8 @@ void describe_kernel(Kernel& kernel, cl_kernel handle, const Device* device) noe
   if (where != nullptr && device->has_sub_groups && target().clGetKernelSubGroupInfo != nullptr) {
     std::size_t local[3] = {1, 1, 1}, size = 0;
     target().clGetKernelWorkGroupInfo(handle, where, CL_KERNEL_WORK_GROUP_SIZE, sizeof local[0], local, nullptr);
-    const cl_int result = target().clGetKernelSubGroupInfo(handle, where, CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE, sizeof local, local, sizeof size,
-                                                           &size, nullptr);
+    const cl_int result = target().clGetKernelSubGroupInfo(handle, where, CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE, sizeof local, local,
+                                                           sizeof size, &size, nullptr);
     if (result == CL_SUCCESS) kernel.sub_group = static_cast<std::uint32_t>(std::min<std::size_t>(size, ~std::uint32_t{0}));
   }
   // A refused call may name no queue: the next one asks again.

@@ -43,8 +43,8 @@ struct Queue : Tracked<Queue, cl_command_queue> {
   std::atomic<bool> program_profiles{false};  ///< The program itself asked for profiling.
   std::atomic<bool> is_timed{false};          ///< The driver's queue has profiling.
   std::atomic<bool> is_out_of_order{false};
-  std::atomic<std::uint32_t> sequence{0};     ///< Commands that the driver accepted while somebody listened.
-  std::atomic<CommandRing*> rings{nullptr};   ///< Of every thread; grows only.
+  std::atomic<std::uint32_t> sequence{0};    ///< Commands that the driver accepted while somebody listened.
+  std::atomic<CommandRing*> rings{nullptr};  ///< Of every thread; grows only.
 };
 
 struct Program : Tracked<Program, cl_program> {
@@ -54,9 +54,9 @@ struct Program : Tracked<Program, cl_program> {
 };
 
 struct Kernel : Tracked<Kernel, cl_kernel> {
-  probe::Id name = 0;     ///< Text id; 0 = not asked yet.
+  probe::Id name = 0;  ///< Text id; 0 = not asked yet.
   probe::Id program = 0;
-  probe::Id device = 0;   ///< Of its first launch.
+  probe::Id device = 0;  ///< Of its first launch.
   std::uint32_t local_bytes = 0, private_bytes = 0, sub_group = 0;
   enum class Description : std::uint8_t { missing, being_asked_for, published };
   std::atomic<Description> description{Description::missing};
@@ -110,8 +110,8 @@ void kernel_cloned(cl_kernel handle, cl_kernel source) noexcept;
 void memory_created(cl_mem handle, cl_context context, std::uint64_t bytes, probe::MemoryType type, std::uint32_t element_bytes) noexcept;
 void shared_block_created(void* address, cl_context context, std::uint64_t bytes) noexcept;
 
-/// The program lets go of one reference. Called before the driver is: once it has freed an object, another thread may get the same handle for a
-/// new one.
+/// The program lets go of one reference. Called before the driver is: once it has freed an object, another thread may get the same handle
+/// for a new one.
 void device_released(cl_device_id handle) noexcept;
 void context_released(cl_context handle) noexcept;
 void queue_released(cl_command_queue handle) noexcept;

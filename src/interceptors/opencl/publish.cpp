@@ -50,9 +50,10 @@ void publish(const Queue& queue) noexcept {
 }
 
 void publish(const Program& program) noexcept {
-  publish_object(probe::ObjectKind::module, program.id,
-                 probe::ModuleDescription{
-                     .context = program.context, .name = probe::text_of(program.name), .source_bytes = program.source_bytes, .hash = program.hash});
+  publish_object(
+      probe::ObjectKind::module, program.id,
+      probe::ModuleDescription{
+          .context = program.context, .name = probe::text_of(program.name), .source_bytes = program.source_bytes, .hash = program.hash});
 }
 
 void publish(const Kernel& kernel) noexcept {
@@ -70,7 +71,8 @@ void publish_end(probe::ObjectKind kind, probe::Id id) noexcept {
   if (const probe::Subscriber* listener = probe::subscriber()) listener->object(kind, id, probe::ObjectEvent::destroyed, nullptr);
 }
 
-void publish_memory(Context* context, probe::MemoryAction action, probe::MemoryType type, std::uint64_t address, std::uint64_t bytes) noexcept {
+void publish_memory(Context* context, probe::MemoryAction action, probe::MemoryType type, std::uint64_t address,
+                    std::uint64_t bytes) noexcept {
   std::uint64_t total_bytes = 0;
   if (context != nullptr) {
     const bool is_new = action == probe::MemoryAction::allocate;

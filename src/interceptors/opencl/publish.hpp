@@ -13,7 +13,8 @@ void publish(const Program& program) noexcept;
 void publish(const Kernel& kernel) noexcept;
 void publish_end(probe::ObjectKind kind, probe::Id id) noexcept;
 /// `context` (may be null) knows how much is alive in it.
-void publish_memory(Context* context, probe::MemoryAction action, probe::MemoryType type, std::uint64_t address, std::uint64_t bytes) noexcept;
+void publish_memory(Context* context, probe::MemoryAction action, probe::MemoryType type, std::uint64_t address,
+                    std::uint64_t bytes) noexcept;
 
 /// Publishes every living object: to a new subscriber, in a forked child, when a recording resumes.
 void republish_objects() noexcept;

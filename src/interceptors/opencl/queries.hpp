@@ -7,7 +7,8 @@
 
 namespace xpu::interceptors::opencl {
 
-/// Asks the driver for a value of fixed size; `fallback` when it has no answer. `function` is one of the clGet…Info entries of the target table.
+/// Asks the driver for a value of fixed size; `fallback` when it has no answer. `function` is one of the clGet…Info entries of the target
+/// table.
 template <typename Value, typename Function, typename Handle, typename Name>
 Value ask(Function function, Handle handle, Name name, Value fallback) noexcept {
   Value value{};

@@ -50,8 +50,7 @@ TEST(QueuePropertiesTest, KeepsOtherKeysAndTheirOrder) {
 
 TEST(QueuePropertiesTest, DoesNotTakeAValueForAKey) {
   const List value_like_key{CL_QUEUE_PRIORITY_KHR, CL_QUEUE_PROPERTIES, 0};
-  EXPECT_EQ(edited(value_like_key),
-            (List{CL_QUEUE_PRIORITY_KHR, CL_QUEUE_PROPERTIES, CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, 0}));
+  EXPECT_EQ(edited(value_like_key), (List{CL_QUEUE_PRIORITY_KHR, CL_QUEUE_PROPERTIES, CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, 0}));
 }
 
 TEST(QueuePropertiesTest, LeavesAQueueAloneThatProfilesAlready) {

@@ -24,8 +24,8 @@ struct Tracked {
 
 /// One kind of object: the live handles, and every object that was ever made.
 ///
-/// An object is never freed, only used again: threads keep pointers in caches of their own and believe one exactly as long as it carries the
-/// handle that they look for. References are counted by what passes us (create, retain, release), without a driver call.
+/// An object is never freed, only used again: threads keep pointers in caches of their own and believe one exactly as long as it carries
+/// the handle that they look for. References are counted by what passes us (create, retain, release), without a driver call.
 template <typename Object, typename Handle>
 class Registry {
  public:
@@ -64,8 +64,8 @@ class Registry {
     set_free(object);
   }
 
-  /// `handle` now means `object`, with `references` of the program's. Returns what it meant before (the driver used the handle again after an
-  /// end that did not pass us), which is now gone: the caller publishes that and gives it back.
+  /// `handle` now means `object`, with `references` of the program's. Returns what it meant before (the driver used the handle again after
+  /// an end that did not pass us), which is now gone: the caller publishes that and gives it back.
   Object* add(Handle handle, Object* object, std::uint32_t references) noexcept XPU_EXCLUDES(mutex_) {
     const base::MutexLock lock(mutex_);
     Object* previous = nullptr;

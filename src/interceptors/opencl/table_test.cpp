@@ -36,7 +36,8 @@ TEST(TableTest, WrapsExactlyWhatTheTableOfEntryPointsCallsWrapped) {
   for (std::size_t index = 0; index < kEntries; ++index) {
     const auto& entry = api::opencl::entry_points()[index];
     const bool is_wrapped = slots_of(table)[index] != slots_of(below)[index];
-    EXPECT_EQ(is_wrapped, entry.treatment != api::opencl::Treatment::call && entry.treatment != api::opencl::Treatment::passed) << entry.name;
+    EXPECT_EQ(is_wrapped, entry.treatment != api::opencl::Treatment::call && entry.treatment != api::opencl::Treatment::passed)
+        << entry.name;
   }
 }
 

@@ -21,7 +21,8 @@ Place in_memory(cl_mem handle) noexcept {
 }
 
 Place in_shared_or_host(const void* address) noexcept {
-  return {reinterpret_cast<std::uintptr_t>(address), shared_block_at(address) != nullptr ? probe::MemoryType::shared : probe::MemoryType::host};
+  return {reinterpret_cast<std::uintptr_t>(address),
+          shared_block_at(address) != nullptr ? probe::MemoryType::shared : probe::MemoryType::host};
 }
 
 std::uint64_t bytes_of(cl_mem handle) noexcept {

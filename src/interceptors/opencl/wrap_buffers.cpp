@@ -3,8 +3,8 @@
 
 namespace xpu::interceptors::opencl {
 
-cl_int Wrappers::clEnqueueReadBuffer(cl_command_queue queue, cl_mem buffer, cl_bool is_blocking, std::size_t offset, std::size_t bytes, void* host,
-                                     cl_uint wait_count, const cl_event* wait_list, cl_event* event) {
+cl_int Wrappers::clEnqueueReadBuffer(cl_command_queue queue, cl_mem buffer, cl_bool is_blocking, std::size_t offset, std::size_t bytes,
+                                     void* host, cl_uint wait_count, const cl_event* wait_list, cl_event* event) {
   Command command(Entry::clEnqueueReadBuffer, probe::Command::read, queue, event);
   if (!command.is_recorded()) {
     return command.pass(target().clEnqueueReadBuffer(queue, buffer, is_blocking, offset, bytes, host, wait_count, wait_list, event));
@@ -37,14 +37,14 @@ cl_int Wrappers::clEnqueueCopyBuffer(cl_command_queue queue, cl_mem source, cl_m
   }
   const probe::CopyDetail detail = copy_between(in_memory(source), in_memory(destination), bytes);
   command.set_copy(detail);
-  return command.finish(target().clEnqueueCopyBuffer(queue, source, destination, source_offset, destination_offset, bytes, wait_count, wait_list,
-                                                     command.start()));
+  return command.finish(target().clEnqueueCopyBuffer(queue, source, destination, source_offset, destination_offset, bytes, wait_count,
+                                                     wait_list, command.start()));
 }
 
 cl_int Wrappers::clEnqueueReadBufferRect(cl_command_queue queue, cl_mem buffer, cl_bool is_blocking, const std::size_t* buffer_origin,
                                          const std::size_t* host_origin, const std::size_t* region, std::size_t buffer_row_pitch,
-                                         std::size_t buffer_slice_pitch, std::size_t host_row_pitch, std::size_t host_slice_pitch, void* host,
-                                         cl_uint wait_count, const cl_event* wait_list, cl_event* event) {
+                                         std::size_t buffer_slice_pitch, std::size_t host_row_pitch, std::size_t host_slice_pitch,
+                                         void* host, cl_uint wait_count, const cl_event* wait_list, cl_event* event) {
   Command command(Entry::clEnqueueReadBufferRect, probe::Command::read, queue, event);
   if (!command.is_recorded()) {
     return command.pass(target().clEnqueueReadBufferRect(queue, buffer, is_blocking, buffer_origin, host_origin, region, buffer_row_pitch,
@@ -53,7 +53,8 @@ cl_int Wrappers::clEnqueueReadBufferRect(cl_command_queue queue, cl_mem buffer, 
   }
   const probe::Rectangle rectangle =
       rectangle_of(buffer_origin, host_origin, region, {buffer_row_pitch, buffer_slice_pitch, host_row_pitch, host_slice_pitch});
-  const probe::CopyDetail detail = copy_between(in_memory(buffer), in_host(host), volume_of(region), probe::CopyForm::rectangle, &rectangle);
+  const probe::CopyDetail detail =
+      copy_between(in_memory(buffer), in_host(host), volume_of(region), probe::CopyForm::rectangle, &rectangle);
   command.set_copy(detail);
   return command.finish_transfer(
       target().clEnqueueReadBufferRect(queue, buffer, is_blocking, buffer_origin, host_origin, region, buffer_row_pitch, buffer_slice_pitch,
@@ -73,36 +74,39 @@ cl_int Wrappers::clEnqueueWriteBufferRect(cl_command_queue queue, cl_mem buffer,
   }
   const probe::Rectangle rectangle =
       rectangle_of(host_origin, buffer_origin, region, {host_row_pitch, host_slice_pitch, buffer_row_pitch, buffer_slice_pitch});
-  const probe::CopyDetail detail = copy_between(in_host(host), in_memory(buffer), volume_of(region), probe::CopyForm::rectangle, &rectangle);
+  const probe::CopyDetail detail =
+      copy_between(in_host(host), in_memory(buffer), volume_of(region), probe::CopyForm::rectangle, &rectangle);
   command.set_copy(detail);
   return command.finish_transfer(
-      target().clEnqueueWriteBufferRect(queue, buffer, is_blocking, buffer_origin, host_origin, region, buffer_row_pitch, buffer_slice_pitch,
-                                        host_row_pitch, host_slice_pitch, host, wait_count, wait_list, command.start()),
+      target().clEnqueueWriteBufferRect(queue, buffer, is_blocking, buffer_origin, host_origin, region, buffer_row_pitch,
+                                        buffer_slice_pitch, host_row_pitch, host_slice_pitch, host, wait_count, wait_list, command.start()),
       is_blocking);
 }
 
 cl_int Wrappers::clEnqueueCopyBufferRect(cl_command_queue queue, cl_mem source, cl_mem destination, const std::size_t* source_origin,
                                          const std::size_t* destination_origin, const std::size_t* region, std::size_t source_row_pitch,
-                                         std::size_t source_slice_pitch, std::size_t destination_row_pitch, std::size_t destination_slice_pitch,
-                                         cl_uint wait_count, const cl_event* wait_list, cl_event* event) {
+                                         std::size_t source_slice_pitch, std::size_t destination_row_pitch,
+                                         std::size_t destination_slice_pitch, cl_uint wait_count, const cl_event* wait_list,
+                                         cl_event* event) {
   Command command(Entry::clEnqueueCopyBufferRect, probe::Command::copy, queue, event);
   if (!command.is_recorded()) {
-    return command.pass(target().clEnqueueCopyBufferRect(queue, source, destination, source_origin, destination_origin, region, source_row_pitch,
-                                                         source_slice_pitch, destination_row_pitch, destination_slice_pitch, wait_count, wait_list,
-                                                         event));
+    return command.pass(target().clEnqueueCopyBufferRect(queue, source, destination, source_origin, destination_origin, region,
+                                                         source_row_pitch, source_slice_pitch, destination_row_pitch,
+                                                         destination_slice_pitch, wait_count, wait_list, event));
   }
   const probe::Rectangle rectangle = rectangle_of(source_origin, destination_origin, region,
                                                   {source_row_pitch, source_slice_pitch, destination_row_pitch, destination_slice_pitch});
   const probe::CopyDetail detail =
       copy_between(in_memory(source), in_memory(destination), volume_of(region), probe::CopyForm::rectangle, &rectangle);
   command.set_copy(detail);
-  return command.finish(target().clEnqueueCopyBufferRect(queue, source, destination, source_origin, destination_origin, region, source_row_pitch,
-                                                         source_slice_pitch, destination_row_pitch, destination_slice_pitch, wait_count, wait_list,
-                                                         command.start()));
+  return command.finish(target().clEnqueueCopyBufferRect(queue, source, destination, source_origin, destination_origin, region,
+                                                         source_row_pitch, source_slice_pitch, destination_row_pitch,
+                                                         destination_slice_pitch, wait_count, wait_list, command.start()));
 }
 
-cl_int Wrappers::clEnqueueFillBuffer(cl_command_queue queue, cl_mem buffer, const void* pattern, std::size_t pattern_bytes, std::size_t offset,
-                                     std::size_t bytes, cl_uint wait_count, const cl_event* wait_list, cl_event* event) {
+cl_int Wrappers::clEnqueueFillBuffer(cl_command_queue queue, cl_mem buffer, const void* pattern, std::size_t pattern_bytes,
+                                     std::size_t offset, std::size_t bytes, cl_uint wait_count, const cl_event* wait_list,
+                                     cl_event* event) {
   Command command(Entry::clEnqueueFillBuffer, probe::Command::fill, queue, event);
   if (!command.is_recorded()) {
     return command.pass(target().clEnqueueFillBuffer(queue, buffer, pattern, pattern_bytes, offset, bytes, wait_count, wait_list, event));
@@ -118,7 +122,8 @@ void* Wrappers::clEnqueueMapBuffer(cl_command_queue queue, cl_mem buffer, cl_boo
   Command command(Entry::clEnqueueMapBuffer, probe::Command::map, queue, event);
   cl_int error = CL_SUCCESS;
   if (!command.is_recorded()) {
-    void* const result = target().clEnqueueMapBuffer(queue, buffer, is_blocking, flags, offset, bytes, wait_count, wait_list, event, &error);
+    void* const result =
+        target().clEnqueueMapBuffer(queue, buffer, is_blocking, flags, offset, bytes, wait_count, wait_list, event, &error);
     command.pass(error);
     if (error_ret != nullptr) *error_ret = error;
     return result;

@@ -3,7 +3,8 @@
 namespace xpu::interceptors::opencl {
 
 cl_context Wrappers::clCreateContext(const cl_context_properties* properties, cl_uint device_count, const cl_device_id* devices,
-                                     void(CL_CALLBACK* notify)(const char*, const void*, std::size_t, void*), void* user_data, cl_int* error_ret) {
+                                     void(CL_CALLBACK* notify)(const char*, const void*, std::size_t, void*), void* user_data,
+                                     cl_int* error_ret) {
   Call call(Entry::clCreateContext);
   cl_int error = CL_SUCCESS;
   const cl_context context = target().clCreateContext(properties, device_count, devices, notify, user_data, &error);

@@ -9,7 +9,8 @@
 namespace xpu::interceptors::opencl {
 namespace {
 
-/// What the program gets instead of the driver's function. Entries of the dispatch table can be asked for by name too, and must not go past us.
+/// What the program gets instead of the driver's function. Entries of the dispatch table can be asked for by name too, and must not go past
+/// us.
 void* ours_instead_of(const char* name, void* drivers) noexcept {
   if (name == nullptr || drivers == nullptr || listener_or_null() == nullptr) return drivers;
   const std::string_view wanted(name);
@@ -18,7 +19,8 @@ void* ours_instead_of(const char* name, void* drivers) noexcept {
     return reinterpret_cast<void*>(Wrappers::clCreateCommandQueueWithPropertiesKHR);
   }
   const api::opencl::EntryPoint* entry = api::opencl::find_entry_point(wanted);
-  if (entry == nullptr || entry->entry_class != api::opencl::EntryClass::submit || entry->treatment != api::opencl::Treatment::passed) return drivers;
+  if (entry == nullptr || entry->entry_class != api::opencl::EntryClass::submit || entry->treatment != api::opencl::Treatment::passed)
+    return drivers;
   const probe::Subscriber* listener = listener_or_null();
   if (wants(*listener, probe::kAnnotations)) {
     char text[256] = "not recorded: ";

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "interceptors/opencl/command.hpp"
 
 namespace xpu::interceptors::opencl {
@@ -16,7 +14,7 @@ probe::Geometry geometry_of(cl_uint dimensions, const std::size_t* offset, const
     geometry.local[1] = geometry.local[2] = 1;
     return geometry;
   }
-  const cl_uint known = std::min<cl_uint>(dimensions, 3);
+  const cl_uint known = dimensions <= 3 ? dimensions : 0;  // arrays of an impossible size are not read
   for (cl_uint index = 0; index < known; ++index) {
     if (offset != nullptr) geometry.offset[index] = offset[index];
     if (global != nullptr) geometry.global[index] = global[index];
@@ -32,8 +30,7 @@ constexpr std::size_t kOne[3] = {1, 1, 1};
 
 }  // namespace
 
-// Flattened: the one call whose cost counts. Where the folder is compiled as one file, all of the path below becomes one function.
-[[gnu::flatten]] cl_int Wrappers::clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const std::size_t* offset,
+cl_int Wrappers::clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const std::size_t* offset,
                                         const std::size_t* global, const std::size_t* local, cl_uint wait_count, const cl_event* wait_list,
                                         cl_event* event) {
   Command command(Entry::clEnqueueNDRangeKernel, probe::Command::ndrange_kernel, queue, event);
@@ -56,9 +53,9 @@ cl_int Wrappers::clEnqueueTask(cl_command_queue queue, cl_kernel kernel, cl_uint
   return command.finish(target().clEnqueueTask(queue, kernel, wait_count, wait_list, command.start()));
 }
 
-cl_int Wrappers::clEnqueueNativeKernel(cl_command_queue queue, void(CL_CALLBACK* function)(void*), void* arguments, std::size_t argument_bytes,
-                                       cl_uint memory_count, const cl_mem* memory_list, const void** memory_places, cl_uint wait_count,
-                                       const cl_event* wait_list, cl_event* event) {
+cl_int Wrappers::clEnqueueNativeKernel(cl_command_queue queue, void(CL_CALLBACK* function)(void*), void* arguments,
+                                       std::size_t argument_bytes, cl_uint memory_count, const cl_mem* memory_list,
+                                       const void** memory_places, cl_uint wait_count, const cl_event* wait_list, cl_event* event) {
   Command command(Entry::clEnqueueNativeKernel, probe::Command::native_kernel, queue, event);
   if (!command.is_recorded()) {
     return command.pass(target().clEnqueueNativeKernel(queue, function, arguments, argument_bytes, memory_count, memory_list, memory_places,

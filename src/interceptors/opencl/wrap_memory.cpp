@@ -49,8 +49,8 @@ cl_mem Wrappers::clCreateBuffer(cl_context context, cl_mem_flags flags, std::siz
       [&](cl_mem memory) { memory_created(memory, context, bytes, buffer_type(flags), 0); });
 }
 
-cl_mem Wrappers::clCreateBufferWithProperties(cl_context context, const cl_mem_properties* properties, cl_mem_flags flags, std::size_t bytes,
-                                              void* host, cl_int* error_ret) {
+cl_mem Wrappers::clCreateBufferWithProperties(cl_context context, const cl_mem_properties* properties, cl_mem_flags flags,
+                                              std::size_t bytes, void* host, cl_int* error_ret) {
   return create(
       Entry::clCreateBufferWithProperties, error_ret,
       [&](cl_int* error) { return target().clCreateBufferWithProperties(context, properties, flags, bytes, host, error); },
@@ -68,39 +68,44 @@ cl_mem Wrappers::clCreateSubBuffer(cl_mem buffer, cl_mem_flags flags, cl_buffer_
       });
 }
 
-cl_mem Wrappers::clCreateImage(cl_context context, cl_mem_flags flags, const cl_image_format* format, const cl_image_desc* description, void* host,
-                               cl_int* error_ret) {
+cl_mem Wrappers::clCreateImage(cl_context context, cl_mem_flags flags, const cl_image_format* format, const cl_image_desc* description,
+                               void* host, cl_int* error_ret) {
   return create(
-      Entry::clCreateImage, error_ret, [&](cl_int* error) { return target().clCreateImage(context, flags, format, description, host, error); },
+      Entry::clCreateImage, error_ret,
+      [&](cl_int* error) { return target().clCreateImage(context, flags, format, description, host, error); },
       [&](cl_mem memory) { image_created(memory, context); });
 }
 
 cl_mem Wrappers::clCreateImageWithProperties(cl_context context, const cl_mem_properties* properties, cl_mem_flags flags,
-                                             const cl_image_format* format, const cl_image_desc* description, void* host, cl_int* error_ret) {
+                                             const cl_image_format* format, const cl_image_desc* description, void* host,
+                                             cl_int* error_ret) {
   return create(
       Entry::clCreateImageWithProperties, error_ret,
       [&](cl_int* error) { return target().clCreateImageWithProperties(context, properties, flags, format, description, host, error); },
       [&](cl_mem memory) { image_created(memory, context); });
 }
 
-cl_mem Wrappers::clCreateImage2D(cl_context context, cl_mem_flags flags, const cl_image_format* format, std::size_t width, std::size_t height,
-                                 std::size_t row_pitch, void* host, cl_int* error_ret) {
+cl_mem Wrappers::clCreateImage2D(cl_context context, cl_mem_flags flags, const cl_image_format* format, std::size_t width,
+                                 std::size_t height, std::size_t row_pitch, void* host, cl_int* error_ret) {
   return create(
       Entry::clCreateImage2D, error_ret,
       [&](cl_int* error) { return target().clCreateImage2D(context, flags, format, width, height, row_pitch, host, error); },
       [&](cl_mem memory) { image_created(memory, context); });
 }
 
-cl_mem Wrappers::clCreateImage3D(cl_context context, cl_mem_flags flags, const cl_image_format* format, std::size_t width, std::size_t height,
-                                 std::size_t depth, std::size_t row_pitch, std::size_t slice_pitch, void* host, cl_int* error_ret) {
+cl_mem Wrappers::clCreateImage3D(cl_context context, cl_mem_flags flags, const cl_image_format* format, std::size_t width,
+                                 std::size_t height, std::size_t depth, std::size_t row_pitch, std::size_t slice_pitch, void* host,
+                                 cl_int* error_ret) {
   return create(
       Entry::clCreateImage3D, error_ret,
-      [&](cl_int* error) { return target().clCreateImage3D(context, flags, format, width, height, depth, row_pitch, slice_pitch, host, error); },
+      [&](cl_int* error) {
+        return target().clCreateImage3D(context, flags, format, width, height, depth, row_pitch, slice_pitch, host, error);
+      },
       [&](cl_mem memory) { image_created(memory, context); });
 }
 
-cl_mem Wrappers::clCreatePipe(cl_context context, cl_mem_flags flags, cl_uint packet_bytes, cl_uint packets, const cl_pipe_properties* properties,
-                              cl_int* error_ret) {
+cl_mem Wrappers::clCreatePipe(cl_context context, cl_mem_flags flags, cl_uint packet_bytes, cl_uint packets,
+                              const cl_pipe_properties* properties, cl_int* error_ret) {
   return create(
       Entry::clCreatePipe, error_ret,
       [&](cl_int* error) { return target().clCreatePipe(context, flags, packet_bytes, packets, properties, error); },
@@ -121,16 +126,16 @@ cl_mem Wrappers::clCreateFromGLTexture(cl_context context, cl_mem_flags flags, c
       [&](cl_mem memory) { external_created(memory, context, true); });
 }
 
-cl_mem Wrappers::clCreateFromGLTexture2D(cl_context context, cl_mem_flags flags, cl_GLenum texture_target, cl_GLint level, cl_GLuint texture,
-                                         cl_int* error_ret) {
+cl_mem Wrappers::clCreateFromGLTexture2D(cl_context context, cl_mem_flags flags, cl_GLenum texture_target, cl_GLint level,
+                                         cl_GLuint texture, cl_int* error_ret) {
   return create(
       Entry::clCreateFromGLTexture2D, error_ret,
       [&](cl_int* error) { return target().clCreateFromGLTexture2D(context, flags, texture_target, level, texture, error); },
       [&](cl_mem memory) { external_created(memory, context, true); });
 }
 
-cl_mem Wrappers::clCreateFromGLTexture3D(cl_context context, cl_mem_flags flags, cl_GLenum texture_target, cl_GLint level, cl_GLuint texture,
-                                         cl_int* error_ret) {
+cl_mem Wrappers::clCreateFromGLTexture3D(cl_context context, cl_mem_flags flags, cl_GLenum texture_target, cl_GLint level,
+                                         cl_GLuint texture, cl_int* error_ret) {
   return create(
       Entry::clCreateFromGLTexture3D, error_ret,
       [&](cl_int* error) { return target().clCreateFromGLTexture3D(context, flags, texture_target, level, texture, error); },

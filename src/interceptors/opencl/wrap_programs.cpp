@@ -49,8 +49,9 @@ cl_program Wrappers::clCreateProgramWithSource(cl_context context, cl_uint count
   return call.finish(program, error);
 }
 
-cl_program Wrappers::clCreateProgramWithBinary(cl_context context, cl_uint device_count, const cl_device_id* devices, const std::size_t* lengths,
-                                               const unsigned char** binaries, cl_int* statuses, cl_int* error_ret) {
+cl_program Wrappers::clCreateProgramWithBinary(cl_context context, cl_uint device_count, const cl_device_id* devices,
+                                               const std::size_t* lengths, const unsigned char** binaries, cl_int* statuses,
+                                               cl_int* error_ret) {
   Call call(Entry::clCreateProgramWithBinary);
   cl_int error = CL_SUCCESS;
   const cl_program program = target().clCreateProgramWithBinary(context, device_count, devices, lengths, binaries, statuses, &error);
@@ -65,8 +66,8 @@ cl_program Wrappers::clCreateProgramWithBinary(cl_context context, cl_uint devic
   return call.finish(program, error);
 }
 
-cl_program Wrappers::clCreateProgramWithBuiltInKernels(cl_context context, cl_uint device_count, const cl_device_id* devices, const char* names,
-                                                       cl_int* error_ret) {
+cl_program Wrappers::clCreateProgramWithBuiltInKernels(cl_context context, cl_uint device_count, const cl_device_id* devices,
+                                                       const char* names, cl_int* error_ret) {
   Call call(Entry::clCreateProgramWithBuiltInKernels);
   cl_int error = CL_SUCCESS;
   const cl_program program = target().clCreateProgramWithBuiltInKernels(context, device_count, devices, names, &error);

@@ -45,8 +45,8 @@ void set_create_queue_khr(void* function) noexcept {
   g_create_khr.store(reinterpret_cast<CreateFunction>(function), std::memory_order_release);
 }
 
-cl_command_queue Wrappers::clCreateCommandQueueWithProperties(cl_context context, cl_device_id device, const cl_queue_properties* properties,
-                                                              cl_int* error_ret) {
+cl_command_queue Wrappers::clCreateCommandQueueWithProperties(cl_context context, cl_device_id device,
+                                                              const cl_queue_properties* properties, cl_int* error_ret) {
   Call call(Entry::clCreateCommandQueueWithProperties);
   cl_int error = CL_SUCCESS;
   const cl_command_queue queue = is_tracking()
@@ -105,14 +105,15 @@ cl_int Wrappers::clReleaseCommandQueue(cl_command_queue queue) {
   return call.finish(target().clReleaseCommandQueue(queue));
 }
 
-// What the driver says of a queue that we edited is what we made of it. Its list is longer than the program's, so the driver must not write it
-// where the program has room for its own.
+// What the driver says of a queue that we edited is what we made of it. Its list is longer than the program's, so the driver must not write
+// it where the program has room for its own.
 cl_int Wrappers::clGetCommandQueueInfo(cl_command_queue handle, cl_command_queue_info name, std::size_t room, void* value,
                                        std::size_t* bytes_ret) {
   Call call(Entry::clGetCommandQueueInfo);
   const bool is_about_properties = name == CL_QUEUE_PROPERTIES || name == CL_QUEUE_PROPERTIES_ARRAY;
   const Queue* queue = is_about_properties ? g_objects.queues.find(handle) : nullptr;
-  const bool is_edited = queue != nullptr && queue->is_timed.load(std::memory_order_relaxed) && !queue->program_profiles.load(std::memory_order_relaxed);
+  const bool is_edited =
+      queue != nullptr && queue->is_timed.load(std::memory_order_relaxed) && !queue->program_profiles.load(std::memory_order_relaxed);
   if (!is_edited) return call.finish(target().clGetCommandQueueInfo(handle, name, room, value, bytes_ret));
 
   if (name == CL_QUEUE_PROPERTIES) {
@@ -159,13 +160,15 @@ cl_int Wrappers::clSetCommandQueueProperty(cl_command_queue handle, cl_command_q
 
   if (old_ret != nullptr) {
     *old_ret = old;
-    if (!queue->program_profiles.load(std::memory_order_relaxed)) *old_ret &= ~static_cast<cl_command_queue_properties>(CL_QUEUE_PROFILING_ENABLE);
+    if (!queue->program_profiles.load(std::memory_order_relaxed))
+      *old_ret &= ~static_cast<cl_command_queue_properties>(CL_QUEUE_PROFILING_ENABLE);
   }
   if (is_about_profiling) {
     queue->program_profiles.store(enable != CL_FALSE, std::memory_order_relaxed);
     if (enable != CL_FALSE) queue->is_timed.store(true, std::memory_order_relaxed);
   }
-  if ((properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) != 0) queue->is_out_of_order.store(enable != CL_FALSE, std::memory_order_relaxed);
+  if ((properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) != 0)
+    queue->is_out_of_order.store(enable != CL_FALSE, std::memory_order_relaxed);
   return call.finish(result);
 }
 

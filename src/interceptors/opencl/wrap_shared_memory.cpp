@@ -38,22 +38,24 @@ void CL_CALLBACK free_blocks(cl_command_queue queue, cl_uint count, void* addres
 }  // namespace
 
 cl_int Wrappers::clEnqueueSVMFree(cl_command_queue queue, cl_uint count, void* addresses[],
-                                  void(CL_CALLBACK* function)(cl_command_queue, cl_uint, void*[], void*), void* user_data, cl_uint wait_count,
-                                  const cl_event* wait_list, cl_event* event) {
+                                  void(CL_CALLBACK* function)(cl_command_queue, cl_uint, void*[], void*), void* user_data,
+                                  cl_uint wait_count, const cl_event* wait_list, cl_event* event) {
   Command command(Entry::clEnqueueSVMFree, probe::Command::shared_free, queue, event);
   if (!command.is_recorded()) {
     return command.pass(target().clEnqueueSVMFree(queue, count, addresses, function, user_data, wait_count, wait_list, event));
   }
   // With a callback the program frees, when the command runs. Without one the driver does, and the blocks are gone for the program now.
   if (function == nullptr) {
-    const cl_int result = command.finish(target().clEnqueueSVMFree(queue, count, addresses, nullptr, user_data, wait_count, wait_list, command.start()));
+    const cl_int result =
+        command.finish(target().clEnqueueSVMFree(queue, count, addresses, nullptr, user_data, wait_count, wait_list, command.start()));
     for (cl_uint index = 0; result == CL_SUCCESS && index < count; ++index) shared_block_freed(addresses[index]);
     return result;
   }
   std::unique_ptr<FreeRequest> request(new (std::nothrow) FreeRequest{function, user_data});
   const bool is_ours = request != nullptr;
-  const cl_int result = command.finish(target().clEnqueueSVMFree(queue, count, addresses, is_ours ? free_blocks : function,
-                                                                 is_ours ? request.get() : user_data, wait_count, wait_list, command.start()));
+  const cl_int result =
+      command.finish(target().clEnqueueSVMFree(queue, count, addresses, is_ours ? free_blocks : function,
+                                               is_ours ? request.get() : user_data, wait_count, wait_list, command.start()));
   if (result == CL_SUCCESS) static_cast<void>(request.release());  // the callback's now
   return result;
 }
@@ -70,15 +72,16 @@ cl_int Wrappers::clEnqueueSVMMemcpy(cl_command_queue queue, cl_bool is_blocking,
       target().clEnqueueSVMMemcpy(queue, is_blocking, destination, source, bytes, wait_count, wait_list, command.start()), is_blocking);
 }
 
-cl_int Wrappers::clEnqueueSVMMemFill(cl_command_queue queue, void* destination, const void* pattern, std::size_t pattern_bytes, std::size_t bytes,
-                                     cl_uint wait_count, const cl_event* wait_list, cl_event* event) {
+cl_int Wrappers::clEnqueueSVMMemFill(cl_command_queue queue, void* destination, const void* pattern, std::size_t pattern_bytes,
+                                     std::size_t bytes, cl_uint wait_count, const cl_event* wait_list, cl_event* event) {
   Command command(Entry::clEnqueueSVMMemFill, probe::Command::fill, queue, event);
   if (!command.is_recorded()) {
     return command.pass(target().clEnqueueSVMMemFill(queue, destination, pattern, pattern_bytes, bytes, wait_count, wait_list, event));
   }
   const probe::CopyDetail detail = fill_of(in_shared_or_host(destination), pattern, pattern_bytes, bytes);
   command.set_copy(detail);
-  return command.finish(target().clEnqueueSVMMemFill(queue, destination, pattern, pattern_bytes, bytes, wait_count, wait_list, command.start()));
+  return command.finish(
+      target().clEnqueueSVMMemFill(queue, destination, pattern, pattern_bytes, bytes, wait_count, wait_list, command.start()));
 }
 
 cl_int Wrappers::clEnqueueSVMMap(cl_command_queue queue, cl_bool is_blocking, cl_map_flags flags, void* address, std::size_t bytes,
@@ -89,8 +92,8 @@ cl_int Wrappers::clEnqueueSVMMap(cl_command_queue queue, cl_bool is_blocking, cl
   }
   const probe::CopyDetail detail = map_of(in_shared_or_host(address), address, flags, bytes);
   command.set_copy(detail);
-  return command.finish_transfer(target().clEnqueueSVMMap(queue, is_blocking, flags, address, bytes, wait_count, wait_list, command.start()),
-                                 is_blocking);
+  return command.finish_transfer(
+      target().clEnqueueSVMMap(queue, is_blocking, flags, address, bytes, wait_count, wait_list, command.start()), is_blocking);
 }
 
 cl_int Wrappers::clEnqueueSVMUnmap(cl_command_queue queue, void* address, cl_uint wait_count, const cl_event* wait_list, cl_event* event) {

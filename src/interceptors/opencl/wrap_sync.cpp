@@ -46,8 +46,8 @@ cl_int Wrappers::clEnqueueWaitForEvents(cl_command_queue queue, cl_uint event_co
   Command command(Entry::clEnqueueWaitForEvents, probe::Command::barrier, queue, nullptr);
   if (!command.is_recorded()) return command.pass(target().clEnqueueWaitForEvents(queue, event_count, event_list));
   cl_event* const place = command.start();
-  // An empty list is an error here and means "everything" there. What the other call refuses is asked again as the program put it, so that the
-  // program gets the code that it would get without us.
+  // An empty list is an error here and means "everything" there. What the other call refuses is asked again as the program put it, so that
+  // the program gets the code that it would get without us.
   if (place != nullptr && event_count != 0 && event_list != nullptr && has_barriers_with_events(command)) {
     if (target().clEnqueueBarrierWithWaitList(queue, event_count, event_list, place) == CL_SUCCESS) return command.finish(CL_SUCCESS);
     command.start_again();

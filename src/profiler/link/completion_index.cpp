@@ -44,7 +44,8 @@ void CompletionIndex::add(std::size_t process, const trace::OperationCompletedRe
   std::uint16_t flags = Completion::kPresent | kRaw;
   if (record.header.flags & trace::kFlagFailed) flags |= Completion::kFailed;
   if (record.header.flags & trace::kFlagUnfinishedAtExit) flags |= Completion::kUnfinished;
-  const bool has_times = (record.header.flags & (trace::kFlagUntimed | trace::kFlagUnfinishedAtExit)) == 0 && (record.start | record.end) != 0;
+  const bool has_times =
+      (record.header.flags & (trace::kFlagUntimed | trace::kFlagUnfinishedAtExit)) == 0 && (record.start | record.end) != 0;
   if (has_times) flags |= Completion::kTimed;
   completion.flags = flags;
 }
@@ -125,7 +126,8 @@ void CompletionIndex::map_times(Completion& completion, const DeviceClock& clock
 void CompletionIndex::place(DefinitionTable& definitions) {
   for (Process& process : processes_) {
     process.writers.for_each([](std::uint64_t, Writer& writer) {
-      std::stable_sort(writer.copies.begin(), writer.copies.end(), [](const CopyFacts& a, const CopyFacts& b) { return a.counter < b.counter; });
+      std::stable_sort(writer.copies.begin(), writer.copies.end(),
+                       [](const CopyFacts& a, const CopyFacts& b) { return a.counter < b.counter; });
     });
     process.losses.for_each([](std::uint64_t, std::vector<Range>& ranges) {
       std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.first < b.first; });
@@ -144,7 +146,8 @@ void CompletionIndex::place(DefinitionTable& definitions) {
 void CompletionIndex::collect_errors(DefinitionTable& definitions) {
   std::vector<std::vector<std::uint32_t>> errors(definitions.definitions().clocks.size());
   for_each_completion([&](std::size_t process, Completion& completion) {
-    if (completion.has(Completion::kPlaced)) errors[definitions.queue(process, completion.queue).clock->index].push_back(completion.error_ns);
+    if (completion.has(Completion::kPlaced))
+      errors[definitions.queue(process, completion.queue).clock->index].push_back(completion.error_ns);
   });
   for (const ClockDefinition& clock : definitions.definitions().clocks) {
     std::vector<std::uint32_t>& all = errors[clock.index];
@@ -156,8 +159,8 @@ void CompletionIndex::collect_errors(DefinitionTable& definitions) {
 }
 
 void CompletionIndex::find_lanes(DefinitionTable& definitions) {
-  // Commands of an in-order queue that one thread feeds lie in the index in the order of their starts, so lanes come out of one sweep. Where that
-  // fails, the queue is done again from a sorted list, which only then costs memory.
+  // Commands of an in-order queue that one thread feeds lie in the index in the order of their starts, so lanes come out of one sweep.
+  // Where that fails, the queue is done again from a sorted list, which only then costs memory.
   struct Sweep {
     LaneAssigner lanes;
     std::int64_t last_start_ns = INT64_MIN;
@@ -214,7 +217,8 @@ const CopyFacts* CompletionIndex::find_copy(std::size_t process, std::uint64_t o
   const std::uint64_t counter = trace::operation_counter(operation);
   std::vector<CopyFacts>& copies = writer->copies;
   if (writer->next_copy >= copies.size() || copies[writer->next_copy].counter != counter) {
-    const auto found = std::lower_bound(copies.begin(), copies.end(), counter, [](const CopyFacts& copy, std::uint64_t wanted) { return copy.counter < wanted; });
+    const auto found = std::lower_bound(copies.begin(), copies.end(), counter,
+                                        [](const CopyFacts& copy, std::uint64_t wanted) { return copy.counter < wanted; });
     if (found == copies.end() || found->counter != counter) return nullptr;
     writer->next_copy = static_cast<std::size_t>(found - copies.begin());
   }
@@ -225,8 +229,8 @@ bool CompletionIndex::was_lost(std::size_t process, std::uint32_t queue, std::ui
   const auto covered_by_losses_of = [&](std::uint32_t losing_queue) {
     const std::vector<Range>* ranges = processes_[process].losses.find(losing_queue);
     if (ranges == nullptr) return false;
-    const auto after =
-        std::upper_bound(ranges->begin(), ranges->end(), operation, [](std::uint64_t wanted, const Range& range) { return wanted < range.first; });
+    const auto after = std::upper_bound(ranges->begin(), ranges->end(), operation,
+                                        [](std::uint64_t wanted, const Range& range) { return wanted < range.first; });
     return after != ranges->begin() && operation <= std::prev(after)->last;
   };
   constexpr std::uint32_t kUnknownQueue = 0;

@@ -9,17 +9,18 @@
 
 namespace xpu::profiler {
 
-/// The end of one operation. Until `CompletionIndex::place` the four times are raw ticks: start, end, queued, submit in the order of the fields.
+/// The end of one operation. Until `CompletionIndex::place` the four times are raw ticks: start, end, queued, submit in the order of the
+/// fields.
 struct Completion {
   enum Flag : std::uint16_t {
     kPresent = 1u << 0,
     kFailed = 1u << 1,
     kUnfinished = 1u << 2,
-    kTimed = 1u << 3,    ///< `duration_ns` holds.
-    kPlaced = 1u << 4,   ///< `start_ns` is host time; else, when timed, time of the device's clock.
-    kQueued = 1u << 5,   ///< `queued_before_ns` holds.
-    kSubmit = 1u << 6,   ///< `submit_before_ns` holds.
-    kLinked = 1u << 7,   ///< Its submission was seen.
+    kTimed = 1u << 3,   ///< `duration_ns` holds.
+    kPlaced = 1u << 4,  ///< `start_ns` is host time; else, when timed, time of the device's clock.
+    kQueued = 1u << 5,  ///< `queued_before_ns` holds.
+    kSubmit = 1u << 6,  ///< `submit_before_ns` holds.
+    kLinked = 1u << 7,  ///< Its submission was seen.
   };
 
   std::int64_t start_ns = 0;
@@ -43,8 +44,8 @@ struct CopyFacts {
   std::uint8_t source_type = 0, destination_type = 0, direction = 0;
 };
 
-/// Every completion of a source, found by process, writer and counter, with its times mapped to the host's clock and a lane of its queue. One owner at
-/// a time.
+/// Every completion of a source, found by process, writer and counter, with its times mapped to the host's clock and a lane of its queue.
+/// One owner at a time.
 class CompletionIndex {
  public:
   explicit CompletionIndex(std::size_t processes) : processes_(processes) {}

@@ -134,7 +134,8 @@ DefinitionTable::Device& DefinitionTable::device(std::size_t process, std::uint3
   const std::string name(text(process, record.name));
   const std::string driver(text(process, record.driver));
   // An undescribed device equals no other one.
-  std::string identity = entry.record ? identity_of(name, driver, record) : "undescribed " + std::to_string(process) + ' ' + std::to_string(id);
+  std::string identity =
+      entry.record ? identity_of(name, driver, record) : "undescribed " + std::to_string(process) + ' ' + std::to_string(id);
   identity += '#' + std::to_string(equal_devices_[process][identity]++);
 
   const DeviceDefinition*& merged = devices_by_identity_[identity];

@@ -26,8 +26,9 @@ struct DeviceClock {
 
 /// Collects the records that describe something and answers "what is id N of process P". One owner at a time.
 ///
-/// Descriptions may come in any order and refer to each other, so `add` only keeps them; `finish` builds the definitions in the order of processes
-/// and ids, which makes their indices independent of the order of batches. An id that nothing describes gets a definition when it is first asked for.
+/// Descriptions may come in any order and refer to each other, so `add` only keeps them; `finish` builds the definitions in the order of
+/// processes and ids, which makes their indices independent of the order of batches. An id that nothing describes gets a definition when it
+/// is first asked for.
 class DefinitionTable {
  public:
   explicit DefinitionTable(const RecordSource& source);

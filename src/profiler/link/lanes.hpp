@@ -18,12 +18,12 @@ struct Placement {
   std::uint32_t nudge_ns = 0;  ///< The start is to be drawn this much later.
 };
 
-/// Spreads the commands of one queue over lanes so that those on one lane do not overlap; viewers drop or misplace slices that do. The lowest free
-/// lane is taken, so a queue whose commands ran one after the other has lane 0 only. One owner at a time.
+/// Spreads the commands of one queue over lanes so that those on one lane do not overlap; viewers drop or misplace slices that do. The
+/// lowest free lane is taken, so a queue whose commands ran one after the other has lane 0 only. One owner at a time.
 ///
-/// Durations come from device ticks and starts from a map with a slope of its own, so two commands that ran back to back may seem to overlap by
-/// the drift between the two clocks. An overlap of at most 0.1 % of the earlier command and 2 ns is taken for that: the later command stays on the
-/// lane, nudged behind the earlier one, as long as the nudge is within its error. Everything else is a real overlap.
+/// Durations come from device ticks and starts from a map with a slope of its own, so two commands that ran back to back may seem to
+/// overlap by the drift between the two clocks. An overlap of at most 0.1 % of the earlier command and 2 ns is taken for that: the later
+/// command stays on the lane, nudged behind the earlier one, as long as the nudge is within its error. Everything else is a real overlap.
 class LaneAssigner {
  public:
   /// Spans in the order of their starts. O(log lanes).
@@ -33,9 +33,11 @@ class LaneAssigner {
   struct Busy {
     std::int64_t shown_end_ns;
     std::uint32_t lane;
-    std::int64_t end_ns;        // not nudged
+    std::int64_t end_ns;  // not nudged
     std::uint64_t tolerance_ns;
-    bool operator>(const Busy& other) const { return shown_end_ns != other.shown_end_ns ? shown_end_ns > other.shown_end_ns : lane > other.lane; }
+    bool operator>(const Busy& other) const {
+      return shown_end_ns != other.shown_end_ns ? shown_end_ns > other.shown_end_ns : lane > other.lane;
+    }
   };
 
   std::priority_queue<Busy, std::vector<Busy>, std::greater<>> busy_;

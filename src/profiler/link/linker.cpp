@@ -27,12 +27,22 @@ static_assert(same(Command::ndrange_kernel, probe::Command::ndrange_kernel) && s
 static_assert(same(CopyDirection::peer, probe::CopyDirection::peer) && same(MemoryType::image, probe::MemoryType::image) &&
               same(WaitType::stream_on_event, probe::WaitType::stream_on_event));
 
-constexpr std::array kFirstPass = {RecordKind::string,     RecordKind::process,     RecordKind::thread,        RecordKind::device,
-                                   RecordKind::queue,      RecordKind::kernel,      RecordKind::geometry,      RecordKind::annotation,
-                                   RecordKind::clock_reading, RecordKind::loss,     RecordKind::operation_completed, RecordKind::copy_detail};
+constexpr std::array kFirstPass = {RecordKind::string,
+                                   RecordKind::process,
+                                   RecordKind::thread,
+                                   RecordKind::device,
+                                   RecordKind::queue,
+                                   RecordKind::kernel,
+                                   RecordKind::geometry,
+                                   RecordKind::annotation,
+                                   RecordKind::clock_reading,
+                                   RecordKind::loss,
+                                   RecordKind::operation_completed,
+                                   RecordKind::copy_detail};
 constexpr std::array kHintPass = {RecordKind::operation_submitted};
-constexpr std::array kSecondPass = {RecordKind::operation_submitted, RecordKind::api_call, RecordKind::call_begin, RecordKind::synchronization,
-                                    RecordKind::memory,              RecordKind::annotation, RecordKind::loss,     RecordKind::overhead};
+constexpr std::array kSecondPass = {
+    RecordKind::operation_submitted, RecordKind::api_call, RecordKind::call_begin, RecordKind::synchronization, RecordKind::memory,
+    RecordKind::annotation,          RecordKind::loss,     RecordKind::overhead};
 
 /// Sets start and duration from a pair of host times; false when the end is not known.
 bool set_host_times(Activity& activity, std::uint64_t enter_ns, std::uint64_t exit_ns) {
@@ -49,8 +59,9 @@ CopyDirection direction_of(Command command, const CopyFacts* facts) {
   return CopyDirection::unknown;
 }
 
-std::int64_t earliest_of(const trace::Manifest& manifest, std::int64_t device_ns) {
-  return manifest.start_monotonic_ns == 0 ? device_ns : std::min(static_cast<std::int64_t>(manifest.start_monotonic_ns), device_ns);
+std::int64_t origin_of(const trace::Manifest& manifest, std::int64_t first_command_ns) {
+  if (manifest.start_monotonic_ns != 0) return static_cast<std::int64_t>(manifest.start_monotonic_ns);
+  return first_command_ns == INT64_MAX ? 0 : first_command_ns;
 }
 
 }  // namespace
@@ -60,7 +71,10 @@ RecordSource::~RecordSource() = default;
 
 struct Linker::Impl {
   explicit Impl(const RecordSource& record_source)
-      : source(record_source), definitions(record_source), completions(record_source.processes().size()), threads(record_source.processes().size()) {}
+      : source(record_source),
+        definitions(record_source),
+        completions(record_source.processes().size()),
+        threads(record_source.processes().size()) {}
 
   Result<> first_pass();
   Result<> second_pass(Sink& sink);
@@ -118,7 +132,7 @@ Result<LinkSummary> Linker::run(Sink& sink) {
   info.manifest = &impl_->source.manifest();
   info.definitions = &impl_->definitions.definitions();
   info.commands = impl_->completions.size();
-  info.earliest_ns = earliest_of(*info.manifest, impl_->completions.earliest_ns());
+  info.origin_ns = origin_of(*info.manifest, impl_->completions.earliest_ns());
   sink.begin(info);
   XPU_TRY(impl_->second_pass(sink));
   XPU_TRY(sink.end(impl_->summary));
@@ -148,7 +162,8 @@ Result<> Linker::Impl::first_pass() {
       trace::for_each_record(records, [&](const trace::RecordHeader& header) {
         if (static_cast<RecordKind>(header.kind) != RecordKind::operation_submitted) return;
         const auto* submitted = record_cast<trace::OperationSubmittedRecord>(header);
-        if (submitted != nullptr && process < threads.size()) completions.set_host_hint(process, submitted->operation, submitted->enter_ns, definitions);
+        if (submitted != nullptr && process < threads.size())
+          completions.set_host_hint(process, submitted->operation, submitted->enter_ns, definitions);
       });
     }));
   }
@@ -165,7 +180,9 @@ Result<> Linker::Impl::second_pass(Sink& sink) {
     if (process >= threads.size()) return;
     trace::for_each_record(records, [&](const trace::RecordHeader& header) {
       switch (static_cast<RecordKind>(header.kind)) {
-        case RecordKind::operation_submitted: dispatch(process, header, static_cast<const trace::OperationSubmittedRecord*>(nullptr)); break;
+        case RecordKind::operation_submitted:
+          dispatch(process, header, static_cast<const trace::OperationSubmittedRecord*>(nullptr));
+          break;
         case RecordKind::api_call: dispatch(process, header, static_cast<const trace::ApiCallRecord*>(nullptr)); break;
         case RecordKind::synchronization: dispatch(process, header, static_cast<const trace::SynchronizationRecord*>(nullptr)); break;
         case RecordKind::memory: dispatch(process, header, static_cast<const trace::MemoryRecord*>(nullptr)); break;
@@ -242,11 +259,14 @@ void Linker::Impl::complete(DeviceActivity& activity, std::size_t process, const
   activity.error_ns = completion->error_ns;
   activity.lane = completion->lane;
   activity.nudge_ns = completion->nudge_ns;
-  if (completion->has(Completion::kQueued)) activity.queued_ns = completion->start_ns - static_cast<std::int64_t>(completion->queued_before_ns);
-  if (completion->has(Completion::kSubmit)) activity.submitted_ns = completion->start_ns - static_cast<std::int64_t>(completion->submit_before_ns);
+  if (completion->has(Completion::kQueued))
+    activity.queued_ns = completion->start_ns - static_cast<std::int64_t>(completion->queued_before_ns);
+  if (completion->has(Completion::kSubmit))
+    activity.submitted_ns = completion->start_ns - static_cast<std::int64_t>(completion->submit_before_ns);
 }
 
-void Linker::Impl::hand_over_command(std::size_t process, const trace::OperationSubmittedRecord& record, const RuntimeActivity& call, Sink& sink) {
+void Linker::Impl::hand_over_command(std::size_t process, const trace::OperationSubmittedRecord& record, const RuntimeActivity& call,
+                                     Sink& sink) {
   const auto command = static_cast<Command>(record.header.flags >> trace::kCommandShift);
   const auto fill_in = [&](DeviceActivity& activity) {
     activity.process = call.process;
@@ -390,7 +410,8 @@ void Linker::Impl::hand_over_hung_calls(Sink& sink) {
 void Linker::Impl::keep_annotation(std::size_t process, const trace::AnnotationRecord& record) {
   const auto type = static_cast<probe::AnnotationType>(record.header.flags);
   if (type > probe::AnnotationType::counter) return;  // names were read in the first pass
-  annotations.push_back({&definitions.thread(process, record.thread), &definitions.name(process, record.text), record.time_ns, record.value, type});
+  annotations.push_back(
+      {&definitions.thread(process, record.thread), &definitions.name(process, record.text), record.time_ns, record.value, type});
 }
 
 /// Pairs beginnings and ends, which nest per thread.

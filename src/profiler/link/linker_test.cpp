@@ -29,7 +29,8 @@ TEST(LinkerTest, JoinsACallWithItsCommand) {
   ScriptedSource source;
   source.add_simple_process();
   const std::uint32_t geometry = source.add_geometry(1024, 64);
-  source.add_command({.start = 5'000, .end = 5'300, .enter_ns = 4'000, .exit_ns = 4'200, .geometry = geometry, .queued = 4'100, .submit = 4'600});
+  source.add_command(
+      {.start = 5'000, .end = 5'300, .enter_ns = 4'000, .exit_ns = 4'200, .geometry = geometry, .queued = 4'100, .submit = 4'600});
 
   const Linked linked(source);
   ASSERT_EQ(linked.sink.calls.size(), 1u);
@@ -58,7 +59,11 @@ TEST(LinkerTest, LinksByIdInWhateverOrderTheRecordsLie) {
   source.add_simple_process();
   source.add_thread(2, 101);
   for (std::uint64_t i = 0; i < 200; ++i) {
-    source.add_command({.start = 10'000 + i * 100, .end = 10'050 + i * 100 + i, .enter_ns = 5'000 + i * 10, .exit_ns = 5'003 + i * 10, .writer = i % 2 == 0 ? 1u : 2u});
+    source.add_command({.start = 10'000 + i * 100,
+                        .end = 10'050 + i * 100 + i,
+                        .enter_ns = 5'000 + i * 10,
+                        .exit_ns = 5'003 + i * 10,
+                        .writer = i % 2 == 0 ? 1u : 2u});
   }
   using Row = std::tuple<std::int64_t, std::int64_t, std::uint64_t, std::uint32_t, std::uint32_t>;
   const auto rows_of = [](const ScriptedSource& from) {
@@ -85,7 +90,8 @@ TEST(LinkerTest, TellsPendingLostRefusedFailedAndUntimedApart) {
   source.add_command({.enter_ns = 4'010, .exit_ns = 4'011});
   const std::uint64_t lost = source.add_command({.enter_ns = 4'020, .exit_ns = 4'021});
   source.add_command({.enter_ns = 4'030, .exit_ns = 4'031, .result = -54});
-  source.add_command({.start = 5'200, .end = 5'300, .enter_ns = 4'040, .exit_ns = 4'041, .completion_flags = trace::kFlagFailed, .status = -5});
+  source.add_command(
+      {.start = 5'200, .end = 5'300, .enter_ns = 4'040, .exit_ns = 4'041, .completion_flags = trace::kFlagFailed, .status = -5});
   source.add_command({.enter_ns = 4'050, .exit_ns = 4'051, .completion_flags = trace::kFlagUntimed});
   source.add_command({.start = 5'400, .enter_ns = 4'060, .exit_ns = 4'061, .completion_flags = trace::kFlagUnfinishedAtExit});
   trace::LossRecord loss{};
@@ -167,7 +173,8 @@ TEST(LinkerTest, KeepsEqualDevicesOfOneProcessApart) {
 TEST(LinkerTest, TakesDurationsFromTicksAndStartsFromTheClockMap) {
   ScriptedSource source;
   source.add_process(100);
-  // 52 ns per tick, and a device clock that runs 50 ppm fast against the host: 1,000,000 ticks are 52 ms of its own, 51.9974 ms of the host's.
+  // 52 ns per tick, and a device clock that runs 50 ppm fast against the host: 1,000,000 ticks are 52 ms of its own, 51.9974 ms of the
+  // host's.
   source.add_queue(source.add_device("gpu", "driver", 52, 1));
   source.add_kernel("kernel");
   source.add_reading(1, 1'000'000'000, 5'000'000);
@@ -245,7 +252,12 @@ TEST(LinkerTest, CarriesBytesAndDirectionOfCopiesAndFills) {
   ScriptedSource source;
   source.add_simple_process();
   source.add_command({.start = 5'000, .end = 5'100, .enter_ns = 1, .exit_ns = 2, .command = probe::Command::write, .bytes = 4'096});
-  source.add_command({.start = 5'200, .end = 5'300, .enter_ns = 3, .exit_ns = 4, .command = probe::Command::copy, .bytes = 100,
+  source.add_command({.start = 5'200,
+                      .end = 5'300,
+                      .enter_ns = 3,
+                      .exit_ns = 4,
+                      .command = probe::Command::copy,
+                      .bytes = 100,
                       .direction = probe::CopyDirection::peer});
   source.add_command({.start = 5'400, .end = 5'500, .enter_ns = 5, .exit_ns = 6, .command = probe::Command::read});
   source.add_command({.start = 5'600, .end = 5'700, .enter_ns = 7, .exit_ns = 8, .command = probe::Command::fill, .bytes = 64});
@@ -332,7 +344,8 @@ TEST(LinkerTest, UsesNamesThatTheProgramGave) {
 TEST(LinkerTest, LivesWithIdsThatNothingDescribes) {
   ScriptedSource source;
   source.add_process(100);
-  source.add_command({.queue = 4'000'000'000, .start = 5, .end = 9, .enter_ns = 1, .exit_ns = 2, .kernel = 77, .geometry = 12, .writer = 3});
+  source.add_command(
+      {.queue = 4'000'000'000, .start = 5, .end = 9, .enter_ns = 1, .exit_ns = 2, .kernel = 77, .geometry = 12, .writer = 3});
   const Linked linked(source);
   ASSERT_EQ(linked.sink.kernels.size(), 1u);
   const auto& kernel = linked.sink.kernels[0];

@@ -11,9 +11,9 @@ namespace xpu::profiler {
 
 /// Values found by a number that counts up from about 0: a look-up is two loads. Values never move. One owner at a time.
 ///
-/// Why not a vector: it doubles by copying, which costs half as much memory again at the worst moment, and a damaged file may hold any number.
-/// Here a page is made when one of its numbers is first used, and the directory grows only in proportion to the pages that exist; pages
-/// far away from the others go to a map, so a number out of nowhere costs one page and nothing else.
+/// Why not a vector: it doubles by copying, which costs half as much memory again at the worst moment, and a damaged file may hold any
+/// number. Here a page is made when one of its numbers is first used, and the directory grows only in proportion to the pages that exist;
+/// pages far away from the others go to a map, so a number out of nowhere costs one page and nothing else.
 template <typename Value, std::size_t kPageValues>
 class PagedIndex {
  public:

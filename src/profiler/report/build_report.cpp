@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "profiler/report/report_sink.hpp"
+#include "profiler/time_difference.hpp"
 #include "xpu/profiler/session.hpp"
 
 namespace xpu::profiler {
@@ -165,13 +166,15 @@ Result<Report> build_report(const RecordSource& source, const trace::Conservatio
 
   Report report = figures.take_report();
   if (wanted != nullptr) {
-    std::erase_if(report.kernels, [&](const Report::Kernel& kernel) { return !wanted->found_in(kernel.name) && !wanted->found_in(kernel.raw_name); });
+    std::erase_if(report.kernels,
+                  [&](const Report::Kernel& kernel) { return !wanted->found_in(kernel.name) && !wanted->found_in(kernel.raw_name); });
   }
   sort_kernels(report.kernels, order);
   add_books(report, books, source);
   const auto start_ns = static_cast<std::int64_t>(source.manifest().start_monotonic_ns);
   for (PendingNames::Named& command : pending.take()) {
-    report.conservation.pending_commands.push_back({std::move(command.name), command.pid, command.queue, command.enter_ns - start_ns});
+    report.conservation.pending_commands.push_back(
+        {std::move(command.name), command.pid, command.queue, difference_ns(command.enter_ns, start_ns)});
   }
   return report;
 }

@@ -54,7 +54,8 @@ class Line {
 
 std::string report_csv(const Report& report) {
   std::string csv =
-      "name,device,process,queue,thread,calls,failed,total_ns,avg_ns,min_ns,median_ns,p99_ns,max_ns,share,launch_delay_median_ns,launch_delay_p99_ns,"
+      "name,device,process,queue,thread,calls,failed,total_ns,avg_ns,min_ns,median_ns,p99_ns,max_ns,share,launch_delay_median_ns,launch_"
+      "delay_p99_ns,"
       "raw_name\n";
   for (const Report::Kernel& kernel : report.kernels) {
     std::optional<std::int64_t> delay_median, delay_p99;

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <tuple>
 
+#include "profiler/time_difference.hpp"
+
 namespace xpu::profiler {
 namespace {
 
@@ -46,7 +48,8 @@ std::vector<Report::Geometry> geometries_of(const std::unordered_map<const Geome
     geometry.calls = calls;
   }
   const auto sizes = [](const Report::Geometry& g) {
-    return std::tie(g.global[0], g.global[1], g.global[2], g.local[0], g.local[1], g.local[2], g.offset[0], g.offset[1], g.offset[2], g.dimensions);
+    return std::tie(g.global[0], g.global[1], g.global[2], g.local[0], g.local[1], g.local[2], g.offset[0], g.offset[1], g.offset[2],
+                    g.dimensions);
   };
   // Two processes describe the same geometry each for itself.
   std::sort(geometries.begin(), geometries.end(), [&](const auto& a, const auto& b) { return sizes(a) < sizes(b); });
@@ -75,7 +78,8 @@ std::vector<Report::Transfer> transfers_of(const auto& sums_by_route) {
       transfer.bytes_per_s = static_cast<std::uint64_t>(static_cast<unsigned __int128>(sums.rated_bytes) * 1'000'000'000u / sums.rated_ns);
     }
   }
-  std::stable_sort(transfers.begin(), transfers.end(), [](const auto& a, const auto& b) { return a.total_ns.value_or(0) > b.total_ns.value_or(0); });
+  std::stable_sort(transfers.begin(), transfers.end(),
+                   [](const auto& a, const auto& b) { return a.total_ns.value_or(0) > b.total_ns.value_or(0); });
   return transfers;
 }
 
@@ -86,8 +90,8 @@ void ReportSink::begin(const SessionInfo& info) {
   manifest_ = info.manifest;
 }
 
-void ReportSink::add_call(const NameDefinition& name, const ThreadDefinition& thread, const Activity& activity, bool duration_known, bool failed,
-                          std::int32_t result, bool waits) {
+void ReportSink::add_call(const NameDefinition& name, const ThreadDefinition& thread, const Activity& activity, bool duration_known,
+                          bool failed, std::int32_t result, bool waits) {
   if (name.index >= api_.size()) api_.resize(name.index + 1);
   ApiSums& sums = api_[name.index];
   ++sums.calls;
@@ -105,7 +109,7 @@ void ReportSink::add_call(const NameDefinition& name, const ThreadDefinition& th
   call.name = name.text;
   call.pid = activity.process->pid;
   call.thread = thread.os_thread;
-  call.start_ns = activity.start_ns - static_cast<std::int64_t>(manifest_->start_monotonic_ns);
+  call.start_ns = difference_ns(activity.start_ns, static_cast<std::int64_t>(manifest_->start_monotonic_ns));
   if (duration_known) call.duration_ns = activity.duration_ns;
   call.result = result;
   if (slow) {
@@ -155,7 +159,7 @@ void ReportSink::add_command(const DeviceActivity& activity) {
   } else if (sums.own_clock != nullptr) {
     sums.incomparable = true;
   }
-  const Interval run{activity.start_ns, activity.start_ns + static_cast<std::int64_t>(activity.duration_ns)};
+  const Interval run{activity.start_ns, end_ns(activity.start_ns, activity.duration_ns)};
   sums.busy.push_back(run);
   sums.first_ns = std::min(sums.first_ns.value_or(run.begin_ns), run.begin_ns);
   sums.last_ns = std::max(sums.last_ns.value_or(run.end_ns), run.end_ns);
@@ -202,7 +206,7 @@ void ReportSink::handle_kernel_activity(const KernelActivity& activity) {
   group.total_ns += activity.duration_ns;
   device_sums(activity).kernel_ns += activity.duration_ns;
   if (activity.placed && activity.call != nullptr && activity.call->duration_known) {
-    group.delays_ns.push_back(activity.start_ns - (activity.call->start_ns + static_cast<std::int64_t>(activity.call->duration_ns)));
+    group.delays_ns.push_back(difference_ns(activity.start_ns, end_ns(activity.call->start_ns, activity.call->duration_ns)));
   }
 }
 

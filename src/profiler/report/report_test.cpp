@@ -32,7 +32,8 @@ ScriptedSource hundred_launches() {
   for (std::uint64_t i = 1; i <= 100; ++i) {
     const std::uint64_t start = 10'000 + i * 2'000;
     const std::uint64_t delay = i == 100 ? 70 : 50;
-    source.add_command({.start = start, .end = start + i * 10, .enter_ns = start - delay - 20, .exit_ns = start - delay, .geometry = i <= 90 ? 1u : 2u});
+    source.add_command(
+        {.start = start, .end = start + i * 10, .enter_ns = start - delay - 20, .exit_ns = start - delay, .geometry = i <= 90 ? 1u : 2u});
   }
   return source;
 }
@@ -78,7 +79,8 @@ TEST(ReportTest, CountsBusyTimeOnceHoweverManyQueuesAreBusy) {
   source.add_queue(1);
   source.add_command({.queue = 1, .start = 10'000, .end = 20'000, .enter_ns = 1, .exit_ns = 2});
   source.add_command({.queue = 2, .start = 15'000, .end = 25'000, .enter_ns = 3, .exit_ns = 4});
-  source.add_command({.queue = 1, .start = 30'000, .end = 31'000, .enter_ns = 5, .exit_ns = 6, .command = probe::Command::read, .bytes = 1});
+  source.add_command(
+      {.queue = 1, .start = 30'000, .end = 31'000, .enter_ns = 5, .exit_ns = 6, .command = probe::Command::read, .bytes = 1});
   source.add_command({.queue = 2, .start = 32'000, .end = 90'000, .enter_ns = 7, .exit_ns = 8, .command = probe::Command::barrier});
   const Report report = built(source);
   ASSERT_EQ(report.devices.size(), 1u);
@@ -256,14 +258,15 @@ TEST(ReportTest, GroupsByProcessQueueAndThread) {
     ReportOptions options;
     options.by = by;
     std::vector<std::tuple<std::optional<std::uint64_t>, std::optional<std::uint32_t>, std::optional<std::uint32_t>, std::uint64_t>> seen;
-    for (const Report::Kernel& kernel : built(source, options).kernels) seen.emplace_back(kernel.process, kernel.queue, kernel.thread, *kernel.total_ns);
+    for (const Report::Kernel& kernel : built(source, options).kernels)
+      seen.emplace_back(kernel.process, kernel.queue, kernel.thread, *kernel.total_ns);
     return seen;
   };
   const auto none = std::nullopt;
   EXPECT_THAT(rows(ReportOptions::By::none), ElementsAre(std::tuple(none, none, none, 140u)));
   EXPECT_THAT(rows(ReportOptions::By::process), ElementsAre(std::tuple(100u, none, none, 70u), std::tuple(200u, none, none, 70u)));
-  EXPECT_THAT(rows(ReportOptions::By::queue), ElementsAre(std::tuple(100u, 2u, none, 60u), std::tuple(200u, 2u, none, 60u), std::tuple(100u, 1u, none, 10u),
-                                                          std::tuple(200u, 1u, none, 10u)));
+  EXPECT_THAT(rows(ReportOptions::By::queue), ElementsAre(std::tuple(100u, 2u, none, 60u), std::tuple(200u, 2u, none, 60u),
+                                                          std::tuple(100u, 1u, none, 10u), std::tuple(200u, 1u, none, 10u)));
   EXPECT_THAT(rows(ReportOptions::By::thread), ElementsAre(std::tuple(100u, none, 101u, 40u), std::tuple(200u, none, 201u, 40u),
                                                            std::tuple(100u, none, 100u, 30u), std::tuple(200u, none, 200u, 30u)));
 }
@@ -356,12 +359,13 @@ TEST(ReportJsonTest, HasEveryFieldOfTheSchema) {
   const auto has = [](const Json& object, std::initializer_list<const char*> keys) {
     for (const char* key : keys) EXPECT_TRUE(object.contains(key)) << key;
   };
-  has(json, {"program", "processes", "devices", "kernels", "copies", "fills", "api", "memory", "conservation", "losses", "clocks", "overhead"});
+  has(json,
+      {"program", "processes", "devices", "kernels", "copies", "fills", "api", "memory", "conservation", "losses", "clocks", "overhead"});
   has(json["program"], {"argv", "exit_code", "signal", "wall_ns"});
   has(json["processes"][0], {"pid", "name", "rank", "command"});
   has(json["devices"][0], {"id", "name", "driver", "busy_ns", "idle_ns", "span_ns"});
-  has(json["kernels"][0], {"name", "raw_name", "device", "calls", "failed", "total_ns", "avg_ns", "min_ns", "median_ns", "p99_ns", "max_ns", "share",
-                           "launch_delay_ns", "geometries"});
+  has(json["kernels"][0], {"name", "raw_name", "device", "calls", "failed", "total_ns", "avg_ns", "min_ns", "median_ns", "p99_ns", "max_ns",
+                           "share", "launch_delay_ns", "geometries"});
   has(json["api"][0], {"name", "calls", "failed", "total_ns", "max_ns"});
   has(json["clocks"][0], {"device", "domain", "tick_ns", "error_ns", "readings"});
   has(json["overhead"], {"program_ns", "recorder_ns"});
@@ -399,7 +403,8 @@ TEST(ReportCsvTest, WritesARowPerKernelAndLeavesUnknownEmpty) {
   source.add_command({.start = 5'000, .end = 5'100, .enter_ns = 4'000, .exit_ns = 4'900});
   source.add_command({.enter_ns = 4'001, .exit_ns = 4'002, .kernel = 2});
   EXPECT_EQ(report_csv(built(source)),
-            "name,device,process,queue,thread,calls,failed,total_ns,avg_ns,min_ns,median_ns,p99_ns,max_ns,share,launch_delay_median_ns,launch_delay_p99_ns,"
+            "name,device,process,queue,thread,calls,failed,total_ns,avg_ns,min_ns,median_ns,p99_ns,max_ns,share,launch_delay_median_ns,"
+            "launch_delay_p99_ns,"
             "raw_name\n"
             "kernel,0,,,,1,0,100,100,100,100,100,100,1,100,100,kernel\n"
             "\"a, \"\"quoted\"\" one\",0,,,,1,0,,,,,,,,,,\"a, \"\"quoted\"\" one\"\n");

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,7 +24,10 @@ std::optional<std::int64_t> signed_time(std::optional<std::uint64_t> ns) {
   return static_cast<std::int64_t>(std::min<std::uint64_t>(*ns, INT64_MAX));
 }
 
-std::string percent(std::optional<double> share) { return share ? fmt::format("{:.1f}", *share * 100) : "-"; }
+std::string percent(std::optional<double> share) {
+  if (!share) return "-";
+  return *share > 0 && *share < 0.0005 ? "<0.1" : fmt::format("{:.1f}", *share * 100);
+}
 
 /// "busy 71.2 %"; the ends of the scale are kept for what is really nothing or everything.
 std::string percent_of(std::uint64_t part, std::uint64_t whole) {
@@ -37,7 +40,9 @@ std::string percent_of(std::uint64_t part, std::uint64_t whole) {
   return part == 0 ? "0 %" : "100 %";
 }
 
-std::string plural(std::uint64_t count, std::string_view noun) { return grouped(count) + ' ' + std::string(noun) + (count == 1 ? "" : "s"); }
+std::string plural(std::uint64_t count, std::string_view noun) {
+  return grouped(count) + ' ' + std::string(noun) + (count == 1 ? "" : "s");
+}
 
 /// A column of times of one kind, in one unit.
 struct TimeColumn {
@@ -56,7 +61,9 @@ struct TimeColumn {
 class ReportText {
  public:
   ReportText(const Report& report, const ReportOptions& options)
-      : report_(report), options_(options), style_{options.width > 0 ? static_cast<std::size_t>(options.width) : 100, options.wide, options.color} {}
+      : report_(report),
+        options_(options),
+        style_{options.width > 0 ? static_cast<std::size_t>(options.width) : 100, options.wide, options.color} {}
 
   std::string write() {
     headline();
@@ -85,8 +92,26 @@ class ReportText {
   void overhead();
 
   void line(std::string_view text) { text_.append(text).append("\n"); }
-  /// "label   what it is"
-  void fact(std::string_view label, std::string_view text) { line(fmt::format("{:<10}{}", label, text)); }
+  /// "label      what it is"
+  void fact(std::string_view label, std::string_view text) { line(fmt::format("{:<{}}{}", label, kLabelWidth, text)); }
+  /// A fact of several parts, on as many lines as they need.
+  void fact(std::string_view label, const std::vector<std::string>& parts) {
+    std::string text;
+    for (const std::string& part : parts) {
+      const bool fits = style_.wide || kLabelWidth + display_width(text) + 2 + display_width(part) <= style_.width;
+      if (!text.empty() && !fits) {
+        fact(std::exchange(label, ""), text + ';');
+        text.clear();
+      }
+      text += (text.empty() ? "" : "; ") + part;
+    }
+    if (!text.empty()) fact(label, text);
+  }
+  /// Columns for a text that shares its line with a label and `other`.
+  std::size_t room_beside(std::string_view other) const {
+    const std::size_t taken = kLabelWidth + 2 + display_width(other);
+    return style_.wide ? SIZE_MAX : std::max(style_.width, taken + kShortestText) - taken;
+  }
   template <typename Rows>
   std::size_t shown_rows(const Rows& rows) const {
     return options_.top <= 0 ? rows.size() : std::min(rows.size(), static_cast<std::size_t>(options_.top));
@@ -102,6 +127,9 @@ class ReportText {
   bool many_processes() const { return report_.processes.size() > 1; }
   std::string of_process(std::uint64_t pid) const { return many_processes() ? fmt::format(" of process {}", pid) : ""; }
   std::string place_of(const Report::Kernel& kernel) const;
+
+  static constexpr std::size_t kLabelWidth = 11;
+  static constexpr std::size_t kShortestText = 20;
 
   const Report& report_;
   const ReportOptions& options_;
@@ -127,13 +155,14 @@ void ReportText::headline() {
     bad_end = true;
   }
   if (program.wall_ns) end += " after " + single_time(*program.wall_ns);
-  const std::size_t room = style_.wide || style_.width < 40 + end.size() ? 1000 : style_.width - 12 - end.size();
-  fact("program", style_.bold(shorten(command, room)) + "  " + (bad_end ? style_.alarming(end) : end));
+  fact("program", style_.bold(shorten(command, room_beside(end))) + "  " + (bad_end ? style_.alarming(end) : end));
   if (!program.path.empty()) fact("recording", printable(program.path));
   if (!program.finished) fact("", style_.alarming("the recording was not finished"));
   if (!program.damage.empty()) fact("", style_.alarming(printable(program.damage)));
   for (const Report::Process& process : report_.processes) {
-    if (many_processes()) fact("process", fmt::format("{}  {}{}", process.pid, printable(process.name), process.closed ? "" : style_.alarming("  did not detach")));
+    if (many_processes())
+      fact("process",
+           fmt::format("{}  {}{}", process.pid, printable(process.name), process.closed ? "" : style_.alarming("  did not detach")));
   }
   for (const Report::Device& device : report_.devices) device_line(device);
   commands_line();
@@ -144,12 +173,12 @@ void ReportText::device_line(const Report::Device& device) {
   if (!device.driver.empty()) text += " (" + printable(device.driver) + ')';
   std::string use = "not used";
   if (device.span_ns) {
-    use = fmt::format("busy {} of {}, idle {}", percent_of(*device.busy_ns, *device.span_ns), single_time(*device.span_ns), single_time(*device.idle_ns));
+    use = fmt::format("busy {} of {}, idle {}", percent_of(*device.busy_ns, *device.span_ns), single_time(*device.span_ns),
+                      single_time(*device.idle_ns));
   } else if (device.commands != 0) {
     use = "busy time not known";
   }
-  const std::size_t room = style_.wide || style_.width < 40 + display_width(use) ? 1000 : style_.width - 12 - display_width(use);
-  fact(fmt::format("device {}", device.id), shorten(text, room) + "  " + use);
+  fact(fmt::format("device {}", device.id), shorten(text, room_beside(use)) + "  " + use);
 }
 
 void ReportText::commands_line() {
@@ -158,7 +187,7 @@ void ReportText::commands_line() {
   for (const Report::Transfer& copy : report_.copies) copies += copy.calls;
   for (const Report::Transfer& fill : report_.fills) fills += fill.calls;
   const Report::Conservation& books = report_.conservation;
-  std::string text = plural(books.submitted, "command");
+  std::string text = grouped(books.submitted) + " submitted";
   std::string parts;
   const auto part = [&](std::uint64_t count, std::string_view one, std::string_view many) {
     if (count != 0) parts += fmt::format("{}{} {}", parts.empty() ? ": " : ", ", grouped(count), count == 1 ? one : many);
@@ -178,7 +207,9 @@ void ReportText::commands_line() {
 std::string ReportText::place_of(const Report::Kernel& kernel) const {
   switch (options_.by) {
     case ReportOptions::By::process: return kernel.process ? fmt::format("{}", *kernel.process) : "-";
-    case ReportOptions::By::queue: return kernel.queue ? fmt::format("{}{}", *kernel.queue, many_processes() ? fmt::format(" of {}", kernel.process.value_or(0)) : "") : "-";
+    case ReportOptions::By::queue:
+      return kernel.queue ? fmt::format("{}{}", *kernel.queue, many_processes() ? fmt::format(" of {}", kernel.process.value_or(0)) : "")
+                          : "-";
     case ReportOptions::By::thread: return kernel.thread ? fmt::format("{}", *kernel.thread) : "-";
     case ReportOptions::By::none:
     case ReportOptions::By::kernel: break;
@@ -198,7 +229,8 @@ void ReportText::kernels() {
   const TimeColumn median(rows, [](const Report::Kernel& row) { return signed_time(row.median_ns); });
   const TimeColumn p99(rows, [](const Report::Kernel& row) { return signed_time(row.p99_ns); });
   const TimeColumn longest(rows, [](const Report::Kernel& row) { return signed_time(row.max_ns); });
-  const TimeColumn delay(rows, [](const Report::Kernel& row) { return row.launch_delay_ns ? std::optional(row.launch_delay_ns->median) : std::nullopt; });
+  const TimeColumn delay(
+      rows, [](const Report::Kernel& row) { return row.launch_delay_ns ? std::optional(row.launch_delay_ns->median) : std::nullopt; });
   const bool failures = std::any_of(rows.begin(), rows.end(), [](const Report::Kernel& row) { return row.failed != 0; });
   const bool delays = std::any_of(rows.begin(), rows.end(), [](const Report::Kernel& row) { return row.launch_delay_ns.has_value(); });
   const char* place = options_.by == ReportOptions::By::process  ? "process"
@@ -214,18 +246,19 @@ void ReportText::kernels() {
   table.add_column(total.heading("total"));
   table.add_column("share %");
   table.add_column(average.heading("avg"), 1);
-  table.add_column(shortest.heading("min"), 3);
+  table.add_column(shortest.heading("min"), 4);
   table.add_column(median.heading("median"));
   table.add_column(p99.heading("p99"), 2);
   table.add_column(longest.heading("max"));
-  if (delays) table.add_column(delay.heading("delay"), 4);
+  if (delays) table.add_column(delay.heading("delay"), 3);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Report::Kernel& row = rows[i];
     std::vector<std::string> cells = {printable(row.name)};
     if (place != nullptr) cells.push_back(place_of(row));
     cells.push_back(grouped(row.calls));
     if (failures) cells.push_back(grouped(row.failed));
-    cells.insert(cells.end(), {total.cell(i), percent(row.share), average.cell(i), shortest.cell(i), median.cell(i), p99.cell(i), longest.cell(i)});
+    cells.insert(cells.end(),
+                 {total.cell(i), percent(row.share), average.cell(i), shortest.cell(i), median.cell(i), p99.cell(i), longest.cell(i)});
     if (delays) cells.push_back(delay.cell(i));
     table.add_row(std::move(cells));
   }
@@ -260,7 +293,8 @@ void ReportText::api() {
   if (report_.api.empty()) return;
   const std::vector<Report::Api> rows = top_rows(report_.api);
   const TimeColumn total(rows, [](const Report::Api& row) { return signed_time(row.total_ns); });
-  const TimeColumn average(rows, [](const Report::Api& row) { return row.total_ns && row.calls != 0 ? signed_time(*row.total_ns / row.calls) : std::nullopt; });
+  const TimeColumn average(
+      rows, [](const Report::Api& row) { return row.total_ns && row.calls != 0 ? signed_time(*row.total_ns / row.calls) : std::nullopt; });
   const TimeColumn longest(rows, [](const Report::Api& row) { return signed_time(row.max_ns); });
   const bool failures = std::any_of(rows.begin(), rows.end(), [](const Report::Api& row) { return row.failed != 0; });
   TextTable table("Calls on the host");
@@ -281,15 +315,15 @@ void ReportText::api() {
 
 void ReportText::calls() {
   constexpr std::size_t kSlowestShown = 3;
+  if (!report_.slowest_calls.empty() || !report_.failed_calls.empty()) text_ += '\n';
   if (!report_.slowest_calls.empty()) {
-    text_ += '\n';
-    std::string text;
+    std::vector<std::string> parts;
     for (std::size_t i = 0; i < std::min(kSlowestShown, report_.slowest_calls.size()); ++i) {
       const Report::Call& call = report_.slowest_calls[i];
-      text += fmt::format("{}{} {} at {}{}", i == 0 ? "" : "; ", printable(call.name), single_time(call.duration_ns.value_or(0)), single_time(call.start_ns),
-                          of_process(call.pid));
+      parts.push_back(fmt::format("{} {} at {}{}", printable(call.name), single_time(call.duration_ns.value_or(0)),
+                                  single_time(call.start_ns), of_process(call.pid)));
     }
-    fact("slowest", text);
+    fact("slowest", parts);
   }
   for (std::size_t i = 0; i < shown_rows(report_.failed_calls); ++i) {
     const Report::Call& call = report_.failed_calls[i];
@@ -308,8 +342,8 @@ void ReportText::memory() {
   table.add_column("released");
   const std::vector<Report::Memory> rows = top_rows(report_.memory);
   for (const Report::Memory& row : rows) {
-    table.add_row({fmt::format("context {}{}", row.context, of_process(row.pid)), single_bytes(row.peak_bytes), single_bytes(row.alive_bytes),
-                   grouped(row.allocations), grouped(row.releases)});
+    table.add_row({fmt::format("context {}{}", row.context, of_process(row.pid)), single_bytes(row.peak_bytes),
+                   single_bytes(row.alive_bytes), grouped(row.allocations), grouped(row.releases)});
   }
   finish_table(table, rows.size(), report_.memory.size());
 }
@@ -317,19 +351,19 @@ void ReportText::memory() {
 void ReportText::books() {
   const Report::Conservation& books = report_.conservation;
   text_ += '\n';
-  std::string sum = fmt::format("{} submitted = {} recorded + {} lost + {} pending", grouped(books.submitted), grouped(books.recorded), grouped(books.lost),
-                                grouped(books.pending));
+  std::string sum = fmt::format("{} submitted = {} recorded + {} lost + {} pending", grouped(books.submitted), grouped(books.recorded),
+                                grouped(books.lost), grouped(books.pending));
   sum += books.unexplained == 0 ? ", 0 unexplained" : ", " + style_.alarming(fmt::format("{} UNEXPLAINED", books.unexplained));
   fact("books", sum);
-  std::string details;
+  std::vector<std::string> details;
   const auto detail = [&](std::uint64_t count, std::string_view text) {
-    if (count != 0) details += fmt::format("{}{} {}", details.empty() ? "" : ", ", grouped(count), text);
+    if (count != 0) details.push_back(grouped(count) + ' ' + std::string(text));
   };
   detail(books.untimed, "without times");
   detail(books.refused, books.refused == 1 ? "call refused by the driver" : "calls refused by the driver");
   detail(books.filtered, "filtered out");
   detail(books.other_records_lost, "records of calls, waits and memory lost");
-  if (!details.empty()) fact("", details);
+  fact("", details);
   for (const Report::Loss& loss : report_.losses) {
     fact("lost", style_.alarming(fmt::format("{} on queue {}{}: {}", grouped(loss.count), loss.queue, of_process(loss.pid), loss.cause)));
   }
@@ -343,37 +377,38 @@ void ReportText::pending() {
   constexpr std::size_t kPendingShown = 5;
   const std::size_t shown = std::min(commands.size(), kPendingShown);
   for (std::size_t i = 0; i < shown; ++i) {
-    fact(i == 0 ? "pending" : "",
-         fmt::format("{} on queue {}{}, submitted at {}", printable(commands[i].name), commands[i].queue, of_process(commands[i].pid), single_time(commands[i].enter_ns)));
+    fact(i == 0 ? "pending" : "", fmt::format("{} on queue {}{}, submitted at {}", printable(commands[i].name), commands[i].queue,
+                                              of_process(commands[i].pid), single_time(commands[i].enter_ns)));
   }
   if (shown < commands.size()) fact("", fmt::format("… and {} more", grouped(commands.size() - shown)));
 }
 
 void ReportText::clocks() {
   for (const Report::Clock& clock : report_.clocks) {
-    std::string text = fmt::format("device {}{}: ", clock.device, of_process(clock.pid));
+    std::string error = fmt::format("device {}{}: ", clock.device, of_process(clock.pid));
     if (clock.error_max_ns) {
-      text += fmt::format("error at most {}, median {}", single_time(*clock.error_max_ns), single_time(clock.error_median_ns.value_or(0)));
+      error += fmt::format("error at most {}, median {}", single_time(*clock.error_max_ns), single_time(clock.error_median_ns.value_or(0)));
     } else {
-      text += "no command was placed in host time";
+      error += "no command was placed in host time";
     }
-    text += fmt::format("; {}", plural(clock.readings, "reading"));
-    if (clock.tick_ns) text += fmt::format(", tick {:g} ns", *clock.tick_ns);
-    if (clock.domain != ClockDomain::unknown) text += fmt::format(", {}", to_string(clock.domain));
-    fact("clock", text);
+    std::string source = plural(clock.readings, "reading");
+    if (clock.tick_ns) source += fmt::format(", tick {:g} ns", *clock.tick_ns);
+    if (clock.domain != ClockDomain::unknown) source += fmt::format(", {}", to_string(clock.domain));
+    fact("clock", std::vector{error, source});
   }
 }
 
 void ReportText::overhead() {
   const Report::Overhead& overhead = report_.overhead;
   if (!overhead.program_ns && !overhead.recorder_ns) return;
-  std::string text;
+  std::vector<std::string> parts;
   if (overhead.program_ns) {
-    text = "about " + single_time(*overhead.program_ns) + " in the program";
-    if (report_.program.wall_ns) text += fmt::format(" ({} of its time)", percent_of(*overhead.program_ns, *report_.program.wall_ns));
+    parts.push_back("about " + single_time(*overhead.program_ns) + " in the program");
+    if (report_.program.wall_ns)
+      parts.back() += fmt::format(" ({} of its time)", percent_of(*overhead.program_ns, *report_.program.wall_ns));
   }
-  if (overhead.recorder_ns) text += fmt::format("{}{} in the recorder", text.empty() ? "" : ", ", single_time(*overhead.recorder_ns));
-  fact("overhead", text);
+  if (overhead.recorder_ns) parts.push_back(single_time(*overhead.recorder_ns) + " CPU in the recorder");
+  fact("overhead", parts);
 }
 
 }  // namespace

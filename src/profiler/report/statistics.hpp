@@ -7,8 +7,8 @@
 
 namespace xpu::profiler {
 
-/// The nearest-rank percentile: the smallest value such that at least `percent` of all values are not above it. Reorders `values`, which must not be
-/// empty; 0 < percent <= 100.
+/// The nearest-rank percentile: the smallest value such that at least `percent` of all values are not above it. Reorders `values`, which
+/// must not be empty; 0 < percent <= 100.
 template <typename Value>
 Value nearest_rank(std::vector<Value>& values, std::size_t percent) {
   const std::size_t rank = (values.size() * percent + 99) / 100;

@@ -18,7 +18,9 @@ struct Unit {
 };
 constexpr std::array<Unit, 4> kUnits = {{{"ns", 1}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}}};
 
-std::uint64_t magnitude(std::int64_t ns) { return ns < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(ns) : static_cast<std::uint64_t>(ns); }
+std::uint64_t magnitude(std::int64_t ns) {
+  return ns < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(ns) : static_cast<std::uint64_t>(ns);
+}
 
 bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
 
@@ -99,8 +101,8 @@ TimeUnit::TimeUnit(std::span<const std::optional<std::int64_t>> times_ns) {
     smallest = std::min(smallest, magnitude(*time));
   }
   if (largest == 0) return;
-  constexpr double kMost = 10'000;
-  while (unit_ + 1 < kUnits.size() && static_cast<double>(largest) / kUnits[unit_].ns >= kMost) ++unit_;
+  const auto too_large = [&] { return static_cast<double>(largest) / kUnits[unit_].ns >= (unit_ == 0 ? 1'000 : 10'000); };
+  while (unit_ + 1 < kUnits.size() && too_large()) ++unit_;
   if (unit_ == 0) return;
   const double most = static_cast<double>(largest) / kUnits[unit_].ns, least = static_cast<double>(smallest) / kUnits[unit_].ns;
   decimals_ = most < 10 ? 3 : most < 100 ? 2 : 1;

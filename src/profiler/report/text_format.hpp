@@ -28,8 +28,8 @@ std::string single_time(std::int64_t ns);
 /// "4.0 MiB"
 std::string single_bytes(std::uint64_t bytes);
 
-/// The unit and the decimals in which all times of a column are shown, chosen so that the largest has at most five digits before the point and the
-/// smallest does not vanish.
+/// The unit and the decimals in which all times of a column are shown, chosen so that the largest has at most four digits before the point
+/// and the smallest does not vanish.
 class TimeUnit {
  public:
   /// Of the absolute values; empty ones do not count.

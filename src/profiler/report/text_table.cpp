@@ -44,7 +44,8 @@ std::string TextTable::render(const TextStyle& style) const {
     };
     const std::size_t shortest = std::min(widths[0], kShortestName);
     while (figures() + shortest > style.width) {
-      const auto least = std::max_element(shown.begin(), shown.end(), [&](std::size_t a, std::size_t b) { return columns_[a].dispensable < columns_[b].dispensable; });
+      const auto least = std::max_element(shown.begin(), shown.end(),
+                                          [&](std::size_t a, std::size_t b) { return columns_[a].dispensable < columns_[b].dispensable; });
       if (columns_[*least].dispensable == 0) break;
       shown.erase(least);
     }

@@ -17,8 +17,8 @@ struct TextStyle {
   std::string alarming(std::string_view text) const;
 };
 
-/// A table whose first column is a name, to the left and shortened in the middle when space is short, and whose other columns are figures, to the
-/// right. A table that is too wide even with short names leaves out its least important columns.
+/// A table whose first column is a name, to the left and shortened in the middle when space is short, and whose other columns are figures,
+/// to the right. A table that is too wide even with short names leaves out its least important columns.
 class TextTable {
  public:
   explicit TextTable(std::string heading) { columns_.push_back({std::move(heading), 0}); }

@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "profiler/sinks/chrome_text.hpp"
 #include "profiler/sinks/json_writer.hpp"
+#include "profiler/time_difference.hpp"
 #include "xpu/trace/conservation.hpp"
 
 namespace xpu::profiler {
@@ -19,87 +21,6 @@ constexpr std::uint64_t kFirstMadeUpId = std::uint64_t{1} << 22;
 constexpr std::uint64_t kRowsPerLane = 1'000'000;
 // Kineto puts what belongs to no thread of the program there.
 constexpr std::string_view kOverheadPid = "-1";
-
-std::string_view short_direction(CopyDirection direction) {
-  switch (direction) {
-    case CopyDirection::host_to_device: return " HtoD";
-    case CopyDirection::device_to_host: return " DtoH";
-    case CopyDirection::device_to_device: return " DtoD";
-    case CopyDirection::host_to_host: return " HtoH";
-    case CopyDirection::peer: return " PtoP";
-    case CopyDirection::unknown: break;
-  }
-  return "";
-}
-
-std::string capitalized(std::string_view word) {
-  std::string text(word);
-  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
-  return text;
-}
-
-/// "Host", "Pinned", … as far as it is known, else what the direction says.
-std::string place_name(MemoryType type, bool device_side) {
-  if (type != MemoryType::unknown) return capitalized(to_string(type));
-  return device_side ? "Device" : "Host";
-}
-
-/// "Memcpy HtoD (Host -> Device)"; readers know the first eleven characters. Commands that may not move anything name themselves.
-std::string copy_name(const MemcpyActivity& copy) {
-  std::string name = "Memcpy";
-  if (copy.command == Command::map || copy.command == Command::unmap || copy.command == Command::migrate) {
-    name += ' ' + capitalized(to_string(copy.command));
-  } else {
-    name += short_direction(copy.direction);
-  }
-  const CopyDirection direction = copy.direction;
-  if (direction == CopyDirection::unknown && copy.source == MemoryType::unknown && copy.destination == MemoryType::unknown) return name;
-  const bool from_device = direction == CopyDirection::device_to_host || direction == CopyDirection::device_to_device || direction == CopyDirection::peer;
-  const bool to_device = direction == CopyDirection::host_to_device || direction == CopyDirection::device_to_device || direction == CopyDirection::peer;
-  return name + " (" + place_name(copy.source, from_device) + " -> " + place_name(copy.destination, to_device) + ')';
-}
-
-std::string triple(const std::uint64_t (&values)[3]) {
-  return '[' + to_string(values[0]) + ',' + to_string(values[1]) + ',' + to_string(values[2]) + ']';
-}
-
-/// Grid (work-groups) and block (work-items of one), or the global size alone where the driver chose the block.
-std::string geometry_args(const GeometryDefinition& geometry) {
-  std::string args;
-  const std::uint64_t(&global)[3] = geometry.global;
-  const std::uint64_t(&local)[3] = geometry.local;
-  if (local[0] != 0 && local[1] != 0 && local[2] != 0) {
-    std::uint64_t grid[3];
-    bool divides = true;
-    for (int i = 0; i < 3; ++i) {
-      grid[i] = global[i] / local[i] + (global[i] % local[i] != 0);
-      divides = divides && global[i] % local[i] == 0;
-    }
-    args = ",\"grid\":" + triple(grid) + ",\"block\":" + triple(local);
-    if (!divides) args += ",\"global\":" + triple(global);
-  } else {
-    args = ",\"global\":" + triple(global);
-  }
-  if ((geometry.offset[0] | geometry.offset[1] | geometry.offset[2]) != 0) args += ",\"offset\":" + triple(geometry.offset);
-  return args;
-}
-
-std::string kernel_args(const KernelDefinition& kernel) {
-  std::string args;
-  if (kernel.local_bytes != 0) args += ",\"shared memory\":" + to_string(kernel.local_bytes);
-  if (kernel.private_bytes != 0) args += ",\"private memory\":" + to_string(kernel.private_bytes);
-  if (kernel.sub_group != 0) args += ",\"sub-group size\":" + to_string(kernel.sub_group);
-  if (kernel.raw_name != kernel.name) args += ",\"raw name\":" + json_string(kernel.raw_name);
-  return args;
-}
-
-std::string metadata(std::string_view pid, std::string_view tid, std::string_view name, std::string_view argument) {
-  std::string event = ",\n{\"ph\":\"M\",\"name\":\"";
-  event.append(name).append("\",\"pid\":").append(pid).append(",\"tid\":").append(tid).append(",\"ts\":0,\"args\":{").append(argument).append("}}");
-  return event;
-}
-std::string named(std::string_view name) { return "\"name\":" + json_string(name); }
-std::string sorted(std::uint64_t index) { return "\"sort_index\":" + to_string(index); }
 
 /// One text per definition, made when it is first needed.
 class Fragments {
@@ -134,7 +55,7 @@ struct ChromeSink::Impl {
     out.raw(first_event ? head.substr(1) : head);
     first_event = false;
   }
-  void time(std::int64_t ns) { out.microseconds(ns - base_ns); }
+  void time(std::int64_t ns) { out.microseconds(difference_ns(ns, base_ns)); }
   void slice_times(std::int64_t start_ns, std::uint64_t duration_ns) {
     time(start_ns);
     out.raw(",\"dur\":");
@@ -179,7 +100,7 @@ const ExportSummary& ChromeSink::summary() const noexcept { return impl_->summar
 
 void ChromeSink::begin(const SessionInfo& info) {
   impl_->definitions = info.definitions;
-  impl_->base_ns = info.earliest_ns == INT64_MAX ? 0 : info.earliest_ns;
+  impl_->base_ns = info.origin_ns;
   impl_->commands_expected = info.commands;
   impl_->write_head(info);
 }
@@ -219,8 +140,7 @@ void ChromeSink::Impl::write_head(const SessionInfo& info) {
   for (const std::string& argument : manifest.argv) out.value(argument);
   out.end_array();
   out.member("displayTimeUnit", "ms");
-  out.member("baseTimeNanoseconds",
-             static_cast<std::int64_t>(manifest.start_realtime_ns) + (base_ns - static_cast<std::int64_t>(manifest.start_monotonic_ns)));
+  out.member("baseTimeNanoseconds", manifest.start_realtime_ns + (static_cast<std::uint64_t>(base_ns) - manifest.start_monotonic_ns));
   out.raw("\n");
   out.key("traceEvents");
   out.begin_array();
@@ -231,8 +151,8 @@ void ChromeSink::Impl::name_process(const ProcessDefinition& process) {
   if (named_processes[process.index]) return;
   named_processes[process.index] = true;
   const std::string pid = to_string(process.pid);
-  rows_metadata += metadata(pid, "0", "process_name", named(process.name.empty() ? "process " + pid : process.name));
-  rows_metadata += metadata(pid, "0", "process_sort_index", sorted(process.index));
+  rows_metadata += metadata(pid, "0", "process_name", name_argument(process.name.empty() ? "process " + pid : process.name));
+  rows_metadata += metadata(pid, "0", "process_sort_index", sort_argument(process.index));
 }
 
 const std::string& ChromeSink::Impl::row(const ThreadDefinition& thread) {
@@ -240,7 +160,7 @@ const std::string& ChromeSink::Impl::row(const ThreadDefinition& thread) {
     name_process(*thread.process);
     const std::string pid = to_string(thread.process->pid);
     const std::string tid = to_string(thread.os_thread != 0 ? thread.os_thread : kFirstMadeUpId + thread.index);
-    rows_metadata += metadata(pid, tid, "thread_name", named(thread.name.empty() ? "thread " + tid : thread.name));
+    rows_metadata += metadata(pid, tid, "thread_name", name_argument(thread.name.empty() ? "thread " + tid : thread.name));
     return "\"pid\":" + pid + ",\"tid\":" + tid + ",\"ts\":";
   });
 }
@@ -248,7 +168,8 @@ const std::string& ChromeSink::Impl::row(const ThreadDefinition& thread) {
 /// The index of the device, unless a process of the recording has that id.
 std::string ChromeSink::Impl::device_pid(const DeviceDefinition& device) {
   const auto taken = [&](std::uint64_t id) {
-    return std::any_of(definitions->processes.begin(), definitions->processes.end(), [&](const ProcessDefinition& process) { return process.pid == id; });
+    return std::any_of(definitions->processes.begin(), definitions->processes.end(),
+                       [&](const ProcessDefinition& process) { return process.pid == id; });
   };
   const std::uint64_t pid = device.index;
   return to_string(taken(pid) ? kFirstMadeUpId + pid : pid);
@@ -260,17 +181,18 @@ void ChromeSink::Impl::name_device(const DeviceDefinition& device) {
   named_devices[device.index] = true;
   const std::string pid = device_pid(device);
   const std::string driver = device.driver.empty() ? "" : " (" + device.driver + ')';
-  rows_metadata += metadata(pid, "0", "process_name", named(device.name + driver));
+  rows_metadata += metadata(pid, "0", "process_name", name_argument(device.name + driver));
   rows_metadata += metadata(pid, "0", "process_labels", "\"labels\":" + json_string("XPU " + to_string(device.index)));
   // Kineto sorts devices below the program.
-  rows_metadata += metadata(pid, "0", "process_sort_index", sorted(5'000'000 + std::uint64_t{device.index}));
+  rows_metadata += metadata(pid, "0", "process_sort_index", sort_argument(5'000'000 + std::uint64_t{device.index}));
 }
 
 ChromeSink::Impl::QueueRows& ChromeSink::Impl::rows(const QueueDefinition& queue) {
   if (queue.index >= queue_rows.size()) queue_rows.resize(queue.index + 1);
   QueueRows& rows = queue_rows[queue.index];
   if (rows.args.empty()) {
-    rows.args = ",\"device\":" + to_string(queue.device->index) + ",\"stream\":" + to_string(queue.index + 1) + ",\"context\":" + to_string(queue.context);
+    rows.args = ",\"device\":" + to_string(queue.device->index) + ",\"stream\":" + to_string(queue.index + 1) +
+                ",\"context\":" + to_string(queue.context);
   }
   return rows;
 }
@@ -287,8 +209,8 @@ const std::string& ChromeSink::Impl::row(const QueueDefinition& queue, std::uint
     if (!queue.name.empty()) name = queue.name + " (" + name + ')';
     if (definitions->processes.size() > 1) name += " of process " + to_string(queue.process->pid);
     if (lane != 0) name += " (overlap " + to_string(lane) + ')';
-    rows_metadata += metadata(pid, tid, "thread_name", named(name));
-    rows_metadata += metadata(pid, tid, "thread_sort_index", sorted(stream * 1000 + std::min<std::uint32_t>(lane, 999)));
+    rows_metadata += metadata(pid, tid, "thread_name", name_argument(name));
+    rows_metadata += metadata(pid, tid, "thread_sort_index", sort_argument(stream * 1000 + std::min<std::uint32_t>(lane, 999)));
     lanes[lane] = "\"pid\":" + pid + ",\"tid\":" + tid + ",\"ts\":";
   }
   return lanes[lane];
@@ -298,9 +220,8 @@ void ChromeSink::handle_runtime_activity(const RuntimeActivity& activity) {
   Impl& impl = *impl_;
   if (impl.options.device_only) return;
   JsonWriter& out = impl.out;
-  impl.event(impl.api_heads.get(activity.api->index, [&] {
-    return ",\n{\"ph\":\"X\",\"cat\":\"xpu_runtime\",\"name\":" + json_string(activity.api->text) + ',';
-  }));
+  impl.event(impl.api_heads.get(
+      activity.api->index, [&] { return ",\n{\"ph\":\"X\",\"cat\":\"xpu_runtime\",\"name\":" + json_string(activity.api->text) + ','; }));
   out.raw(impl.row(*activity.thread));
   impl.slice_times(activity.start_ns, activity.duration_ns);
   out.raw(",\"args\":{\"correlation\":");
@@ -413,7 +334,8 @@ void ChromeSink::handle_memcpy_activity(const MemcpyActivity& activity) {
 void ChromeSink::handle_memset_activity(const MemsetActivity& activity) {
   Impl& impl = *impl_;
   if (!impl.has_slice(activity)) return;
-  impl.begin_command(activity, ",\n{\"ph\":\"X\",\"cat\":\"gpu_memset\",\"name\":\"Memset (" + place_name(activity.destination, true) + ")\",");
+  impl.begin_command(activity,
+                     ",\n{\"ph\":\"X\",\"cat\":\"gpu_memset\",\"name\":\"Memset (" + place_name(activity.destination, true) + ")\",");
   JsonWriter& out = impl.out;
   out.raw(",\"args\":{\"correlation\":");
   out.number(activity.correlation);
@@ -440,11 +362,11 @@ void ChromeSink::handle_command_activity(const CommandActivity& activity) {
 
 void ChromeSink::handle_synchronization_activity(const SynchronizationActivity& activity) {
   Impl& impl = *impl_;
-  if (impl.options.device_only) return;
+  // A call that blocks is a slice already. Its wait begins with it and ends a little later, which viewers take for an overlap and drop.
+  if (impl.options.device_only || activity.type == WaitType::blocking_call) return;
   JsonWriter& out = impl.out;
-  impl.event(impl.wait_heads.get(activity.api->index, [&] {
-    return ",\n{\"ph\":\"X\",\"cat\":\"xpu_sync\",\"name\":" + json_string(activity.api->text) + ',';
-  }));
+  impl.event(impl.wait_heads.get(
+      activity.api->index, [&] { return ",\n{\"ph\":\"X\",\"cat\":\"xpu_sync\",\"name\":" + json_string(activity.api->text) + ','; }));
   out.raw(impl.row(*activity.thread));
   impl.slice_times(activity.start_ns, activity.duration_ns);
   out.raw(",\"args\":{\"waits for\":\"");
@@ -472,8 +394,8 @@ void ChromeSink::handle_overhead_activity(const OverheadActivity& activity) {
   impl.event(",\n{\"ph\":\"X\",\"cat\":\"overhead\",\"name\":\"recording\",");
   out.raw(impl.overhead_rows.get(activity.thread->index, [&] {
     const std::string tid = to_string(activity.thread->os_thread);
-    impl.rows_metadata += metadata(kOverheadPid, tid, "process_name", named("overhead of recording"));
-    impl.rows_metadata += metadata(kOverheadPid, tid, "thread_name", named("thread " + tid));
+    impl.rows_metadata += metadata(kOverheadPid, tid, "process_name", name_argument("overhead of recording"));
+    impl.rows_metadata += metadata(kOverheadPid, tid, "thread_name", name_argument("thread " + tid));
     return "\"pid\":" + std::string(kOverheadPid) + ",\"tid\":" + tid + ",\"ts\":";
   }));
   impl.slice_times(activity.start_ns, activity.duration_ns);

@@ -48,7 +48,8 @@ FileOutput::~FileOutput() {
 }
 
 Error FileOutput::failure(const char* doing, int error_number) const {
-  return {ErrorCode::unavailable, std::string("cannot ") + doing + ' ' + temporary_path_ + ": " + std::generic_category().message(error_number), error_number};
+  return {ErrorCode::unavailable,
+          std::string("cannot ") + doing + ' ' + temporary_path_ + ": " + std::generic_category().message(error_number), error_number};
 }
 
 Result<> FileOutput::write(std::string_view bytes) {

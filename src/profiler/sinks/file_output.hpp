@@ -9,8 +9,9 @@
 
 namespace xpu::profiler {
 
-/// A file that appears under its name only when it is complete: it is written as NAME.tmp and renamed by `finish`; without that the destructor removes
-/// it. Compressed (gzip, level 1) when the name ends in ".gz". One owner at a time. Errors are `unavailable` and name the file and the reason.
+/// A file that appears under its name only when it is complete: it is written as NAME.tmp and renamed by `finish`; without that the
+/// destructor removes it. Compressed (gzip, level 1) when the name ends in ".gz". One owner at a time. Errors are `unavailable` and name
+/// the file and the reason.
 class FileOutput {
  public:
   static Result<std::unique_ptr<FileOutput>> create(const std::string& path);

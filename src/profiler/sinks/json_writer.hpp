@@ -19,9 +19,9 @@ namespace xpu::profiler {
 
 /// Writes JSON as a stream through one buffer. One owner at a time.
 ///
-/// Two levels, freely mixed: `begin_object`, `key`, `value` … know where commas belong; `raw`, `number` and `microseconds` append text as it is, for
-/// the events of a trace, which are put together from pieces prepared beforehand (formatting a name again for each of a million events costs
-/// more than all the rest).
+/// Two levels, freely mixed: `begin_object`, `key`, `value` … know where commas belong; `raw`, `number` and `microseconds` append text as
+/// it is, for the events of a trace, which are put together from pieces prepared beforehand (formatting a name again for each of a million
+/// events costs more than all the rest).
 class JsonWriter {
  public:
   using Flush = std::function<void(std::string_view)>;

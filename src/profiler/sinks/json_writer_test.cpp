@@ -30,7 +30,9 @@ TEST(JsonWriterTest, EscapesWhatReadersChokeOn) {
 
 TEST(JsonWriterTest, ReplacesEachByteThatIsNotUtf8) {
   const std::string bad = "\xef\xbf\xbd";
-  EXPECT_EQ(json_string("a\xff" "b"), "\"a" + bad + "b\"");
+  EXPECT_EQ(json_string("a\xff"
+                        "b"),
+            "\"a" + bad + "b\"");
   EXPECT_EQ(json_string("\xc0\x80"), '"' + bad + bad + '"') << "an overlong form";
   EXPECT_EQ(json_string("\xed\xa0\x80"), '"' + bad + bad + bad + '"') << "a surrogate";
   EXPECT_EQ(json_string("\xf4\x90\x80\x80"), '"' + bad + bad + bad + bad + '"') << "beyond U+10FFFF";
@@ -38,7 +40,7 @@ TEST(JsonWriterTest, ReplacesEachByteThatIsNotUtf8) {
 }
 
 TEST(JsonWriterTest, GivesEveryTextBackThroughAnotherReader) {
-  for (std::uint32_t seed = 1; seed <= 20'000; ++seed) {
+  for (std::uint32_t seed = 1; seed <= 5'000; ++seed) {
     std::mt19937 random(seed);
     std::string text(random() % 24, '\0');
     for (char& character : text) character = static_cast<char>(random() % 4 == 0 ? 0x80 + random() % 128 : random() % 128);

@@ -158,7 +158,8 @@ std::uint64_t ScriptedSource::add_command(const ScriptedCommand& command) {
   return submitted.operation;
 }
 
-void ScriptedSource::add_call(std::string_view api, std::uint64_t enter_ns, std::uint64_t exit_ns, std::int32_t result, std::uint32_t writer) {
+void ScriptedSource::add_call(std::string_view api, std::uint64_t enter_ns, std::uint64_t exit_ns, std::int32_t result,
+                              std::uint32_t writer) {
   trace::ApiCallRecord record{};
   record.api = add_string(api);
   record.enter_ns = enter_ns;
@@ -176,8 +177,8 @@ void ScriptedSource::add_call_begin(std::string_view api, std::uint64_t enter_ns
   add(RecordKind::call_begin, record);
 }
 
-void ScriptedSource::add_wait(std::string_view api, probe::WaitType type, std::uint64_t enter_ns, std::uint64_t exit_ns, std::uint32_t queue,
-                              std::uint32_t writer) {
+void ScriptedSource::add_wait(std::string_view api, probe::WaitType type, std::uint64_t enter_ns, std::uint64_t exit_ns,
+                              std::uint32_t queue, std::uint32_t writer) {
   trace::SynchronizationRecord record{};
   record.api = add_string(api);
   record.type = static_cast<std::uint32_t>(type);
@@ -188,7 +189,8 @@ void ScriptedSource::add_wait(std::string_view api, probe::WaitType type, std::u
   add(RecordKind::synchronization, record);
 }
 
-void ScriptedSource::add_memory(probe::MemoryAction action, std::uint64_t time_ns, std::uint64_t bytes, std::uint64_t total, std::uint32_t context) {
+void ScriptedSource::add_memory(probe::MemoryAction action, std::uint64_t time_ns, std::uint64_t bytes, std::uint64_t total,
+                                std::uint32_t context) {
   trace::MemoryRecord record{};
   record.action = static_cast<std::uint8_t>(action);
   record.type = static_cast<std::uint8_t>(probe::MemoryType::device);
@@ -199,7 +201,8 @@ void ScriptedSource::add_memory(probe::MemoryAction action, std::uint64_t time_n
   add(RecordKind::memory, record);
 }
 
-void ScriptedSource::add_annotation(probe::AnnotationType type, std::uint64_t time_ns, std::string_view text, double value, std::uint32_t writer) {
+void ScriptedSource::add_annotation(probe::AnnotationType type, std::uint64_t time_ns, std::string_view text, double value,
+                                    std::uint32_t writer) {
   trace::AnnotationRecord record{};
   record.header.flags = static_cast<std::uint32_t>(type);
   record.time_ns = time_ns;

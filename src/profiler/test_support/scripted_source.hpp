@@ -22,7 +22,7 @@ struct ScriptedCommand {
   probe::Command command = probe::Command::ndrange_kernel;
   std::uint64_t queued = 0, submit = 0;
   std::uint32_t writer = 1;
-  std::int32_t result = 0;          ///< Not 0: the driver refused it.
+  std::int32_t result = 0;  ///< Not 0: the driver refused it.
   std::uint32_t completion_flags = 0;
   std::int32_t status = 0;
   std::uint64_t bytes = 0;  ///< Of a copy or fill; 0: no detail is written.
@@ -39,8 +39,8 @@ class ScriptedSource final : public RecordSource {
   std::uint32_t add_string(std::string_view text);
   void add_thread(std::uint32_t writer, std::uint32_t os_thread, std::string_view name = "");
   /// Ids count from 1 per process.
-  std::uint32_t add_device(std::string_view name, std::string_view driver = "driver 1", std::uint32_t numerator = 1, std::uint32_t denominator = 1,
-                           std::uint32_t valid_bits = 64);
+  std::uint32_t add_device(std::string_view name, std::string_view driver = "driver 1", std::uint32_t numerator = 1,
+                           std::uint32_t denominator = 1, std::uint32_t valid_bits = 64);
   std::uint32_t add_queue(std::uint32_t device, bool out_of_order = false, std::uint32_t context = 1);
   std::uint32_t add_kernel(std::string_view name);
   std::uint32_t add_geometry(std::uint64_t global, std::uint64_t local);
@@ -50,7 +50,8 @@ class ScriptedSource final : public RecordSource {
   std::uint64_t add_command(const ScriptedCommand& command);
   void add_call(std::string_view api, std::uint64_t enter_ns, std::uint64_t exit_ns, std::int32_t result = 0, std::uint32_t writer = 1);
   void add_call_begin(std::string_view api, std::uint64_t enter_ns, std::uint32_t writer = 1);
-  void add_wait(std::string_view api, probe::WaitType type, std::uint64_t enter_ns, std::uint64_t exit_ns, std::uint32_t queue = 1, std::uint32_t writer = 1);
+  void add_wait(std::string_view api, probe::WaitType type, std::uint64_t enter_ns, std::uint64_t exit_ns, std::uint32_t queue = 1,
+                std::uint32_t writer = 1);
   void add_memory(probe::MemoryAction action, std::uint64_t time_ns, std::uint64_t bytes, std::uint64_t total, std::uint32_t context = 1);
   void add_annotation(probe::AnnotationType type, std::uint64_t time_ns, std::string_view text, double value = 0, std::uint32_t writer = 1);
   void add_overhead(std::uint64_t begin_ns, std::uint64_t end_ns, std::uint32_t count, std::uint32_t writer = 1);

@@ -454,7 +454,8 @@ Result<> LiveRecorder::drain_everything() {
 
 Result<std::string> LiveRecorder::finish(const ProgramEnd& end) {
   if (finished_) return folder_.path();
-  Result<> drained = drain_everything();
+  // After the table nothing can be appended, and there is nothing left to append.
+  Result<> drained = table_written_ ? Result<>() : drain_everything();
   manifest_.end = end;
   const std::string json = manifest_to_json(manifest_);
   if (drained && !table_written_) {

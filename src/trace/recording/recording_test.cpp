@@ -272,10 +272,11 @@ TEST_F(RecordingTest, LeavesOutBadLossRecords) {
   auto bad = test_support::loss(1, 1, 44);
   bad.header.size = 48;
   builder_.add_loss(0, 2, bad);
+  builder_.add_loss(0, 2, test_support::loss(2, 1, 55));
   ASSERT_TRUE(builder_.write_folder(folder_ / "a.xpu.live"));
   const Recording recording = open(folder_ / "a.xpu.live");
   EXPECT_THAT(recording.damage(), HasSubstr("1 of 8 chunks"));
-  EXPECT_EQ(see(recording).kinds[static_cast<std::uint16_t>(RecordKind::loss)], 1);
+  EXPECT_EQ(see(recording).kinds[static_cast<std::uint16_t>(RecordKind::loss)], 2);
 }
 
 TEST_F(RecordingTest, ReadsWhatIsLeftOfASegmentThatIsCutOff) {

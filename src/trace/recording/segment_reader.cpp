@@ -92,6 +92,7 @@ SegmentReader::Reading SegmentReader::read(std::uint32_t index, const SegmentChu
   out.clear();
   if (chunk.verdict != SegmentChunk::Verdict::readable) return Reading::damaged;
 
+  // The loss records are read to behind the committed bytes, whether or not all of these are there.
   out.resize(chunk.committed + std::size_t{chunk.losses} * sizeof(LossRecord));
   const std::span<std::byte> records = std::span(out).first(chunk.committed), losses = std::span(out).subspan(chunk.committed);
   const std::size_t records_read = file_.read_at(chunk_offset(index) + kChunkHeaderBytes, records);
@@ -105,15 +106,16 @@ SegmentReader::Reading SegmentReader::read(std::uint32_t index, const SegmentChu
   }
 
   const std::size_t valid_records = valid_prefix(records.first(records_read)).bytes;
-  std::size_t valid_losses = 0;
-  for (std::size_t at = 0; at + sizeof(LossRecord) <= losses_read; at += sizeof(LossRecord)) {
-    const auto header = field<RecordHeader>(losses, at);
-    if (header.kind != static_cast<std::uint16_t>(RecordKind::loss) || header.size != sizeof(LossRecord)) break;
-    valid_losses += sizeof(LossRecord);
+  std::size_t end = valid_records, valid_losses = 0;
+  for (std::size_t at = chunk.committed; at + sizeof(LossRecord) <= chunk.committed + losses_read; at += sizeof(LossRecord)) {
+    const auto header = field<RecordHeader>(out, at);
+    if (header.kind != static_cast<std::uint16_t>(RecordKind::loss) || header.size != sizeof(LossRecord)) continue;
+    std::memmove(out.data() + end, out.data() + at, sizeof(LossRecord));
+    end += sizeof(LossRecord);
+    ++valid_losses;
   }
-  const bool whole = valid_records == records.size() && valid_losses == losses.size();
-  std::memmove(out.data() + valid_records, losses.data(), valid_losses);
-  out.resize(valid_records + valid_losses);
+  out.resize(end);
+  const bool whole = valid_records == chunk.committed && valid_losses == chunk.losses;
   return whole ? Reading::whole : Reading::damaged;
 }
 

@@ -44,6 +44,7 @@ const pageErrors = [];
 const answers = {};
 try {
   const page = context.pages()[0] || await context.newPage();
+  page.setDefaultTimeout(120000);
   await page.route('**/*', (route) => {
     const url = route.request().url();
     if (url.startsWith(origin) || url.startsWith('blob:') || url.startsWith('data:')) return route.continue();

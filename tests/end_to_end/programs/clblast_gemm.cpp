@@ -47,8 +47,8 @@ int main() {
     check(clEnqueueWriteBuffer(queue, buffers[i], CL_TRUE, 0, bytes, contents[i], 0, nullptr, nullptr), "clEnqueueWriteBuffer");
   }
   for (int round = 0; round < kRounds; ++round) {
-    check(static_cast<cl_int>(CLBlastSgemm(CLBlastLayoutRowMajor, CLBlastTransposeNo, CLBlastTransposeNo, kSize, kSize, kSize, 1.0f, buffers[0], 0, kSize,
-                                           buffers[1], 0, kSize, 0.0f, buffers[2], 0, kSize, &queue, nullptr)),
+    check(static_cast<cl_int>(CLBlastSgemm(CLBlastLayoutRowMajor, CLBlastTransposeNo, CLBlastTransposeNo, kSize, kSize, kSize, 1.0f,
+                                           buffers[0], 0, kSize, buffers[1], 0, kSize, 0.0f, buffers[2], 0, kSize, &queue, nullptr)),
           "CLBlastSgemm");
   }
   check(clFinish(queue), "clFinish");
@@ -61,7 +61,8 @@ int main() {
       for (std::size_t k = 0; k < kSize; ++k) expected += a[row * kSize + k] * b[k * kSize + column];
       const float got = c[row * kSize + column];
       if (std::fabs(got - expected) > 1e-3f * (1.0f + std::fabs(expected))) {
-        std::fprintf(stderr, "clblast_gemm: [%zu][%zu] is %g, expected %g\n", row, column, static_cast<double>(got), static_cast<double>(expected));
+        std::fprintf(stderr, "clblast_gemm: [%zu][%zu] is %g, expected %g\n", row, column, static_cast<double>(got),
+                     static_cast<double>(expected));
         return 1;
       }
       sum += static_cast<double>(got);

@@ -96,8 +96,8 @@ void print(std::size_t index, Process& process) {
   for (const auto& [device, points] : process.readings) {
     process.maps[device] = ClockMap(points, process.units[device]);
     for (const ClockReadingRecord& r : process.raw_readings[device]) {
-      std::printf("reading process=%zu device=%u before=%" PRIu64 " ticks=%" PRIu64 " after=%" PRIu64 " method=%u\n", index, device, r.host_before_ns,
-                  r.device_ticks, r.host_after_ns, r.header.flags);
+      std::printf("reading process=%zu device=%u before=%" PRIu64 " ticks=%" PRIu64 " after=%" PRIu64 " method=%u\n", index, device,
+                  r.host_before_ns, r.device_ticks, r.host_after_ns, r.header.flags);
     }
     const TickUnit unit = process.units[device];
     std::printf("map process=%zu device=%u narrowest=%" PRIu64 " gap=%" PRIu64 " tick_ns=%.3f\n", index, device,
@@ -106,29 +106,31 @@ void print(std::size_t index, Process& process) {
   }
   for (const OperationSubmittedRecord& s : process.submitted) {
     const auto name = process.kernel_names.find(s.what);
-    std::printf("operation process=%zu id=%" PRIu64 " queue=%u sequence=%u api=%s name=%s enter=%" PRIu64 " exit=%" PRIu64 " failed=%d", index, s.operation,
-                s.queue, s.queue_sequence, process.text(s.api).c_str(), name == process.kernel_names.end() ? "-" : process.text(name->second).c_str(),
-                s.enter_ns, s.exit_ns, (s.header.flags & kFlagFailed) != 0);
+    std::printf("operation process=%zu id=%" PRIu64 " queue=%u sequence=%u api=%s name=%s enter=%" PRIu64 " exit=%" PRIu64 " failed=%d",
+                index, s.operation, s.queue, s.queue_sequence, process.text(s.api).c_str(),
+                name == process.kernel_names.end() ? "-" : process.text(name->second).c_str(), s.enter_ns, s.exit_ns,
+                (s.header.flags & kFlagFailed) != 0);
     const auto found = process.completed.find(s.operation);
     if (found == process.completed.end()) {
       std::printf(" done=0\n");
       continue;
     }
     const OperationCompletedRecord& c = found->second;
-    std::printf(" done=1 status=%d untimed=%d command_failed=%d clamped=%d queued=%" PRIu64 " submit=%" PRIu64 " start=%" PRIu64 " end=%" PRIu64, c.status,
-                (c.header.flags & kFlagUntimed) != 0, (c.header.flags & kFlagFailed) != 0, (c.header.flags & kFlagClamped) != 0, c.queued, c.submit,
-                c.start, c.end);
+    std::printf(" done=1 status=%d untimed=%d command_failed=%d clamped=%d queued=%" PRIu64 " submit=%" PRIu64 " start=%" PRIu64
+                " end=%" PRIu64,
+                c.status, (c.header.flags & kFlagUntimed) != 0, (c.header.flags & kFlagFailed) != 0, (c.header.flags & kFlagClamped) != 0,
+                c.queued, c.submit, c.start, c.end);
     const ClockMap& map = process.maps[process.queue_devices[s.queue]];
     if (map.usable()) {
       const MappedTime queued = map.to_host(c.queued, s.enter_ns), end = map.to_host(c.end, s.enter_ns);
-      std::printf(" mapped_queued=%" PRId64 " error_queued=%" PRIu64 " mapped_end=%" PRId64 " error_end=%" PRIu64, queued.host_ns, queued.error_ns,
-                  end.host_ns, end.error_ns);
+      std::printf(" mapped_queued=%" PRId64 " error_queued=%" PRIu64 " mapped_end=%" PRId64 " error_end=%" PRIu64, queued.host_ns,
+                  queued.error_ns, end.host_ns, end.error_ns);
     }
     std::printf("\n");
   }
   for (const SynchronizationRecord& w : process.waits) {
-    std::printf("wait process=%zu api=%s queue=%u enter=%" PRIu64 " exit=%" PRIu64 " result=%d\n", index, process.text(w.api).c_str(), w.queue, w.enter_ns,
-                w.exit_ns, w.result);
+    std::printf("wait process=%zu api=%s queue=%u enter=%" PRIu64 " exit=%" PRIu64 " result=%d\n", index, process.text(w.api).c_str(),
+                w.queue, w.enter_ns, w.exit_ns, w.result);
   }
 }
 

@@ -154,8 +154,8 @@ struct _cl_kernel : xpu::null_driver::Object {
 struct _cl_event : xpu::null_driver::Object {
   _cl_event() noexcept : Object(xpu::null_driver::Kind::event) {}
 
-  // From a pool of the thread, as real drivers have one: a tracer's cost is measured against this driver, and a heap that is asked for one event at
-  // a time would be most of what is seen.
+  // From a pool of the thread, as real drivers have one: a tracer's cost is measured against this driver, and a heap that is asked for one
+  // event at a time would be most of what is seen.
   static void* operator new(std::size_t bytes);
   static void operator delete(void* event) noexcept;
 

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-/// Memory layout of a live recording's segment files (docs/formats.md section 2). Shared between the program that records, the recorder process
-/// and the reader; all integers little-endian, native alignment.
+/// Memory layout of a live recording's segment files (docs/formats.md section 2). Shared between the program that records, the recorder
+/// process and the reader; all integers little-endian, native alignment.
 ///
 /// Who writes what. The recorder creates and grows a segment (really allocated, never sparse) and recycles its chunks. The program
 /// claims a spare segment by renaming it, takes ready chunks, writes records into them, and hands them over as full. Nobody ever
@@ -49,10 +49,11 @@ enum class ChunkState : std::uint32_t { free = 0, open = 1, full = 2, drained = 
 
 struct ChunkHeader {
   std::uint32_t magic;
-  std::atomic<std::uint32_t> state;  ///< ChunkState. free -> open by compare-exchange (writer), full by the writer, free again by the recorder.
+  std::atomic<std::uint32_t>
+      state;  ///< ChunkState. free -> open by compare-exchange (writer), full by the writer, free again by the recorder.
   std::uint32_t writer;
-  std::uint32_t sequence;                 ///< Per writer from 0: (pid, start, writer, sequence) names a chunk's contents for ever.
-  std::atomic<std::uint64_t> committed;   ///< Bytes of whole records after the header; stored with release after each record.
+  std::uint32_t sequence;                ///< Per writer from 0: (pid, start, writer, sequence) names a chunk's contents for ever.
+  std::atomic<std::uint64_t> committed;  ///< Bytes of whole records after the header; stored with release after each record.
   std::uint64_t first_ns;
   std::atomic<std::uint32_t> loss_count;  ///< Loss slots in use, each a LossRecord, in the loss area at the chunk's end, updated in place.
   std::uint32_t reserved;
@@ -73,7 +74,7 @@ inline constexpr std::uint64_t kOptionsMagic = 0x31305354504f5058;  // "XPOPTS01
 struct OptionsBlock {
   std::uint64_t magic;
   std::uint32_t format;
-  std::uint32_t mode;         ///< RecordMode.
+  std::uint32_t mode;  ///< RecordMode.
   std::uint64_t max_live_bytes;
   std::uint32_t max_pending;  ///< Commands pending per thread and queue before completions are dropped.
   std::uint32_t start_paused;

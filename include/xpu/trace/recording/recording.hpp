@@ -28,12 +28,12 @@ struct ProgramEnd {
 
 /// What the recorder knew when it started and ended; the file manifest.json of a live folder and a section of a finished file.
 struct Manifest {
-  std::string program;             ///< argv[0] as given.
+  std::string program;  ///< argv[0] as given.
   std::vector<std::string> argv;
   std::string working_directory, host, boot_id, xpu_version;
   std::vector<std::pair<std::string, std::string>> environment;  ///< XPU_*, OPENCL_*, OCL_ICD_*, ONEAPI_*, POCL_* of the program.
   RecordMode mode = RecordMode::standard;
-  std::string kernels;             ///< The --kernels expression, empty = all.
+  std::string kernels;  ///< The --kernels expression, empty = all.
   std::uint64_t start_monotonic_ns = 0, start_raw_ns = 0, start_realtime_ns = 0;
   ProgramEnd end;
 };
@@ -69,9 +69,10 @@ class XPU_EXPORT Recording {
   const std::vector<ProcessInfo>& processes() const noexcept;
   std::uint64_t file_bytes() const noexcept;
 
-  /// Hands every record over, in batches of whole records one after the other (8-byte aligned, each `header.size` bytes long, never shorter than
-  /// this library's structure of its kind). `process` is an index into `processes()`. Order: within one batch of one kind that of writing; across batches
-  /// none is promised, so link by ids. May be called any number of times. Memory: one batch (at most some MiB) at a time.
+  /// Hands every record over, in batches of whole records one after the other (8-byte aligned, each `header.size` bytes long, never shorter
+  /// than this library's structure of its kind). `process` is an index into `processes()`. Order: within one batch of one kind that of
+  /// writing; across batches none is promised, so link by ids. May be called any number of times. Memory: one batch (at most some MiB) at a
+  /// time.
   using Visitor = std::function<void(std::size_t process, std::span<const std::byte> records)>;
   Result<> for_each_batch(const Visitor& visit) const;
   /// Only batches that may hold one of these kinds (others may come along where the file is not compacted).

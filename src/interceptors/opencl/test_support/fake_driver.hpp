@@ -10,8 +10,8 @@
 
 namespace xpu::interceptors::opencl {
 
-/// A driver of a few entry points below the layer, in the test's own process: the test says which command has ended and what it answers. One at
-/// a time; it installs itself as the layer's target.
+/// A driver of a few entry points below the layer, in the test's own process: the test says which command has ended and what it answers.
+/// One at a time; it installs itself as the layer's target.
 class FakeDriver {
  public:
   struct Event {

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "xpu/profiler/activity.hpp"
+
+/// The pieces of a Chrome trace that are the same for many events: names and arguments as JSON text.
+namespace xpu::profiler {
+
+/// "Host", "Pinned", … as far as it is known, else what the side of the copy says.
+std::string place_name(MemoryType type, bool device_side);
+
+/// "Memcpy HtoD (Host -> Device)"; readers know the first eleven characters. Commands that may not move anything name themselves.
+std::string copy_name(const MemcpyActivity& copy);
+
+/// Grid (work-groups) and block (work-items of one), or the global size alone where the driver chose the block; begins with a comma.
+std::string geometry_args(const GeometryDefinition& geometry);
+/// What is known of the compiled kernel; begins with a comma or is empty.
+std::string kernel_args(const KernelDefinition& kernel);
+
+/// An event that says something about a row, with a comma and a new line before it.
+std::string metadata(std::string_view pid, std::string_view tid, std::string_view name, std::string_view argument);
+std::string name_argument(std::string_view name);
+std::string sort_argument(std::uint64_t index);
+
+}  // namespace xpu::profiler
