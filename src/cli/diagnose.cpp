@@ -21,9 +21,10 @@ std::string name_of(const ImageSight& image) {
   return printable(image.executable.substr(image.executable.find_last_of('/') + 1));
 }
 
+/// The latest: a program may have executed another one in its own place.
 const ImageSight* find(std::span<const ImageSight> images, const auto& condition) {
-  const auto image = std::find_if(images.begin(), images.end(), condition);
-  return image == images.end() ? nullptr : &*image;
+  const auto image = std::find_if(images.rbegin(), images.rend(), condition);
+  return image == images.rend() ? nullptr : &*image;
 }
 
 /// A mapped library with this text that is neither a loader nor ours, or empty.

@@ -151,6 +151,7 @@ TEST_F(Diagnose, WhatAProgramExecutedInItsOwnPlaceCountsMore) {
   ImageSight first = healthy();
   ImageSight second = healthy();
   second.has_record = second.has_layers = false;
+  second.files = {second.loader, library("libdriver.so", "clIcdGetPlatformIDsKHR")};
   const ImageSight images[] = {first, second};
   EXPECT_EQ(diagnose(images, kExpected, 0, [](const ImageSight&) { return std::nullopt; }).reason, Reason::cleared_environment);
 }

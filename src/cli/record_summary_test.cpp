@@ -60,7 +60,7 @@ TEST(RecordSummary, EverythingThatIsMissingIsSaidInWords) {
   report.conservation.unexplained = -3;
   report.program.damage = "the last section is cut off";
   EXPECT_THAT(summary_warnings(report),
-              ElementsAre("7 commands lost (no_chunk 6, ring_full 1)",
+              ElementsAre("7 commands lost (no_chunk 6, ring_full 1)", "1 record of waits, calls or memory lost",
                           "1 command had not finished when the program ended, the oldest: gemm", "the driver gave no times for 2 commands",
                           HasSubstr("-3 commands are unexplained"), "the recording is damaged: the last section is cut off"));
 }

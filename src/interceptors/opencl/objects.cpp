@@ -70,7 +70,14 @@ void describe_device(Device& device, cl_device_id handle) noexcept {
   const auto parent = device.version >= 12 ? ask<cl_device_id>(info, handle, CL_DEVICE_PARENT_DEVICE, nullptr) : nullptr;
   device.parent = parent != nullptr ? id_of(device_of(parent)) : 0;
   const auto tick_ns = ask<std::size_t>(info, handle, CL_DEVICE_PROFILING_TIMER_RESOLUTION, 1);
-  device.clock.open(handle, device.id, has_host_timer && target().clGetDeviceAndHostTimer != nullptr, tick_ns);
+  // A part of a device has the clock of the whole, and the whole cannot be released: at the end of the process its handle is still good.
+  cl_device_id whole = handle;
+  for (int depth = 0; device.version >= 12 && depth < 8; ++depth) {
+    const auto above = ask<cl_device_id>(info, whole, CL_DEVICE_PARENT_DEVICE, nullptr);
+    if (above == nullptr) break;
+    whole = above;
+  }
+  device.clock.open(whole, device.id, has_host_timer && target().clGetDeviceAndHostTimer != nullptr, tick_ns);
   device.has_sub_groups = device.version >= 21 && ask<cl_uint>(info, handle, CL_DEVICE_MAX_NUM_SUB_GROUPS, 0) != 0;
 }
 
