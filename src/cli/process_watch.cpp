@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -22,6 +23,13 @@ namespace {
 constexpr std::uint64_t kMillisecond = 1'000'000;
 constexpr std::size_t kMostProcesses = 64;
 constexpr std::size_t kMostImages = 256;
+
+/// Of this thread. A look is paid in processor time: on a busy machine it takes far longer than it costs.
+std::uint64_t cpu_time_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+}
 
 /// Nothing when it cannot be opened. Files of /proc have no size, so they are read to the end.
 std::optional<std::string> read_file(const std::string& path) {
@@ -142,14 +150,15 @@ bool file_contains(const std::string& path, std::string_view text) {
 ProcessWatch::ProcessWatch(pid_t program, std::string live_path, std::string layer_path, std::uint64_t start_ns)
     : program_(program), live_path_(std::move(live_path)), layer_path_(std::move(layer_path)), start_ns_(start_ns), next_ns_(start_ns) {}
 
-void ProcessWatch::look(std::uint64_t time_ns) {
+void ProcessWatch::look() {
+  const std::uint64_t cpu_before_ns = cpu_time_ns();
   std::vector<pid_t> processes{program_};
   for (std::size_t at = 0; at < processes.size() && processes.size() < kMostProcesses; ++at) add_children(processes[at], processes);
   for (const pid_t pid : processes) look_at(pid);
 
   last_ns_ = now_ns();
   const std::uint64_t age_ns = last_ns_ - start_ns_;
-  const std::uint64_t cost_ns = last_ns_ - time_ns;
+  const std::uint64_t cost_ns = cpu_time_ns() - cpu_before_ns;
   next_ns_ =
       last_ns_ + (age_ns < 100 * kMillisecond ? kMillisecond : std::clamp(age_ns / 20, 200 * cost_ns, 250 * kMillisecond + 200 * cost_ns));
 }

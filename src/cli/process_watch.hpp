@@ -33,14 +33,14 @@ struct ImageSight {
 /// Looks at a program and its descendants through /proc while it runs, so that afterwards a person can be told why nothing attached.
 ///
 /// A short program is gone soon, so the first 100 ms are looked at every millisecond; after that the pause grows with the age of the
-/// program and is at least 200 times what a look costs, so that this never takes 1 % of a core. One owner.
+/// program and is at least 200 times what a look costs in processor time, so that this never takes 1 % of a core. One owner.
 class ProcessWatch {
  public:
   ProcessWatch(pid_t program, std::string live_path, std::string layer_path, std::uint64_t start_ns);
 
   std::uint64_t next_ns() const { return next_ns_; }
   /// One look at every process.
-  void look(std::uint64_t time_ns);
+  void look();
 
   const std::vector<ImageSight>& images() const { return images_; }
   /// Of the last look; 0 when there was none.

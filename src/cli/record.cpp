@@ -85,7 +85,7 @@ class Run {
       }
       std::uint64_t deadline = std::min(next_poll_ns_, schedule_.next_ns());
       if (!attached()) {
-        if (now >= watch_.next_ns()) watch_.look(now);
+        if (now >= watch_.next_ns()) watch_.look();
         deadline = std::min(deadline, watch_.next_ns());
       }
       relay_.wait_until(deadline);

@@ -62,7 +62,8 @@ TEST_F(SubscriberTest, TheFirstRecordBringsProcessThreadAndTexts) {
   EXPECT_EQ(process.parent, static_cast<std::uint32_t>(getppid()));
   EXPECT_EQ(process.rank, -1);
   EXPECT_EQ(process.start_ns, folder_.segment().header().start_ns);
-  const auto name = reinterpret_cast<const char*>(folder_.segment().records(RecordKind::process)[0].bytes.data()) + sizeof process;
+  const std::vector<CopiedRecord> processes = folder_.segment().records(RecordKind::process);
+  const auto name = reinterpret_cast<const char*>(processes[0].bytes.data()) + sizeof process;
   EXPECT_EQ(std::string(name, process.name_bytes), program_invocation_short_name);
 
   const auto thread = only<ThreadRecord>(RecordKind::thread);

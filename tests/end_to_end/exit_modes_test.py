@@ -15,7 +15,7 @@ LIMIT_SECONDS = 60
 
 
 def without_process_ids(text):
-    return re.sub(rb"\b(process|child) \d+", rb"\1 #", text)
+    return re.sub(rb"\b(\w+) \d+ submitted", rb"\1 # submitted", text)
 
 
 def modes_of(program):

@@ -19,8 +19,10 @@ namespace {
 constexpr std::uint32_t kMaxChunks = 512;
 
 void write_spare(const std::string& path, std::uint32_t chunks) {
-  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  ASSERT_GE(file, 0) << path;
+  // Under another name first: a process that is waiting claims it the moment that it is called a spare.
+  const std::string unfinished = path + ".part";
+  const int file = open(unfinished.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  ASSERT_GE(file, 0) << unfinished;
   ASSERT_EQ(ftruncate(file, static_cast<off_t>(segment_bytes(chunks))), 0);
   void* mapped = mmap(nullptr, kSegmentHeaderBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   ASSERT_NE(mapped, MAP_FAILED);
@@ -31,6 +33,7 @@ void write_spare(const std::string& path, std::uint32_t chunks) {
   header->chunk_count = chunks;
   munmap(mapped, kSegmentHeaderBytes);
   close(file);
+  ASSERT_EQ(rename(unfinished.c_str(), path.c_str()), 0);
 }
 
 }  // namespace
