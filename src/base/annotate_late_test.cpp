@@ -7,7 +7,7 @@ namespace {
 
 // One test, because the library stays loaded.
 TEST(AnnotateLateTest, FindsALibraryThatIsLoadedPrivatelyWhileTheProgramRuns) {
-  ASSERT_EQ(xpu_annotate_publish, nullptr) << "this program must not be linked to the library";
+  ASSERT_TRUE(xpu_annotate_publish == nullptr) << "this program must not be linked to the library";
   for (int i = 0; i < 5'000; ++i) xpu_annotate_mark("nobody is there");
   EXPECT_EQ(xpu_annotate_state_.function, nullptr);
   // Looking costs a search of the dynamic linker's, so it becomes rare, but not so rare that a library is found late.

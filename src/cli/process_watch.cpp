@@ -21,6 +21,9 @@ namespace xpu::cli {
 namespace {
 
 constexpr std::uint64_t kMillisecond = 1'000'000;
+constexpr std::uint64_t kBeginningNs = 100 * kMillisecond;
+constexpr std::uint64_t kAllowanceNs = 30 * kMillisecond;
+constexpr std::uint64_t kShare = 200;  // one part in
 constexpr std::size_t kMostProcesses = 64;
 constexpr std::size_t kMostImages = 256;
 
@@ -157,10 +160,12 @@ void ProcessWatch::look() {
   for (const pid_t pid : processes) look_at(pid);
 
   last_ns_ = now_ns();
+  spent_ns_ += cpu_time_ns() - cpu_before_ns;
   const std::uint64_t age_ns = last_ns_ - start_ns_;
-  const std::uint64_t cost_ns = cpu_time_ns() - cpu_before_ns;
-  next_ns_ =
-      last_ns_ + (age_ns < 100 * kMillisecond ? kMillisecond : std::clamp(age_ns / 20, 200 * cost_ns, 250 * kMillisecond + 200 * cost_ns));
+  const std::uint64_t pause_ns = age_ns < kBeginningNs ? kMillisecond : std::min(age_ns / 20, 250 * kMillisecond);
+  // When all that may be spent is spent, not before the program is old enough to allow it.
+  const std::uint64_t over_ns = spent_ns_ > kAllowanceNs ? spent_ns_ - kAllowanceNs : 0;
+  next_ns_ = std::max(last_ns_ + pause_ns, start_ns_ + kShare * over_ns);
 }
 
 void ProcessWatch::add_children(pid_t pid, std::vector<pid_t>& found) const {
@@ -238,8 +243,9 @@ void ProcessWatch::look_at(pid_t pid) {
       image.layers = layers == nullptr ? "" : layers;
     }
   }
+  // As it is now: the dynamic linker maps a layer for a moment before it finds that one of its libraries is missing.
+  image.layer_mapped = std::find(files.begin(), files.end(), layer_path_) != files.end();
   for (const std::string& file : files) {
-    if (file == layer_path_) image.layer_mapped = true;
     if (base_name(file).starts_with("libOpenCL.so") && image.loader != file) {
       image.loader = file;
       image.loader_knows_layers = loader_knows_layers(pid, file);

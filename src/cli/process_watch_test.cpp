@@ -138,16 +138,35 @@ TEST_F(Watch, AProcessThatIsGoneIsNoFailure) {
   EXPECT_TRUE(watch.images().empty());
 }
 
-TEST_F(Watch, LooksOftenAtFirstAndSeldomLater) {
-  const std::uint64_t now = now_ns();
-  ProcessWatch young(getpid(), "/live", "/nowhere/layer.so", now);
-  young.look();
-  EXPECT_LE(young.next_ns(), now_ns() + 1'000'000);
+TEST_F(Watch, ALayerThatWasUnmappedAgainDidNotStay) {
+  const std::string path = folder_ + "/layer.so";
+  ProcessWatch watch(getpid(), "/live", path, now_ns());
+  {
+    const MappedFile layer(path, "layer");
+    watch.look();
+    EXPECT_TRUE(watch.images().front().layer_mapped);
+  }
+  watch.look();
+  EXPECT_FALSE(watch.images().front().layer_mapped);
+}
 
-  const std::uint64_t hour_ns = 3'600'000'000'000;
-  ProcessWatch old(getpid(), "/live", "/nowhere/layer.so", now_ns() - hour_ns);
+TEST_F(Watch, LooksOftenAtFirstAndSeldomLater) {
+  ProcessWatch young(getpid(), "/live", "/nowhere/layer.so", now_ns());
+  young.look();
+  if (young.last_look_ns() - young.start_ns() < 100'000'000u) {
+    EXPECT_EQ(young.next_ns() - young.last_look_ns(), 1'000'000u);
+  }
+  ProcessWatch old(getpid(), "/live", "/nowhere/layer.so", now_ns() - 3'600'000'000'000);
   old.look();
-  EXPECT_GE(old.next_ns() - old.last_look_ns(), 100'000'000u);
+  EXPECT_EQ(old.next_ns() - old.last_look_ns(), 250'000'000u);
+}
+
+TEST_F(Watch, HowOftenItIsAskedItSpendsOnlyWhatItMay) {
+  const std::uint64_t start_ns = now_ns();
+  ProcessWatch watch(getpid(), "/live", "/nowhere/layer.so", start_ns);
+  // Far more looks than the allowance pays for: the next one moves away in proportion to what they cost.
+  while (watch.spent_ns() < 60'000'000u) watch.look();
+  EXPECT_GE(watch.next_ns() - start_ns, 200 * (watch.spent_ns() - 30'000'000u));
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ namespace internal {
 
 constinit thread_local ThreadState t_state = {nullptr, nullptr, 0, false};
 constinit std::atomic<Segment*> g_segment{nullptr};
+constinit std::atomic<std::uint64_t> g_lost_before_segment{0};
 constinit std::uint32_t g_inherited_writers = 0;
 
 }  // namespace internal
@@ -31,6 +32,7 @@ using base::Mutex;
 using base::MutexLock;
 using internal::Entry;
 using internal::g_inherited_writers;
+using internal::g_lost_before_segment;
 using internal::g_segment;
 using internal::t_state;
 
@@ -49,6 +51,10 @@ void give_up(const Error& error) noexcept {
   XPU_LOG_WARN("trace", "this process is not recorded: {}", error.message);
 }
 
+void hand_over_early_losses(Segment& segment) noexcept {
+  segment.header().lost_before_any_chunk.fetch_add(g_lost_before_segment.exchange(0), std::memory_order_relaxed);
+}
+
 Result<Segment*> claim_segment() noexcept {
   const MutexLock lock(g_claim_mutex);
   if (Segment* segment = g_segment.load(std::memory_order_acquire)) return segment;
@@ -59,6 +65,7 @@ Result<Segment*> claim_segment() noexcept {
   }
   XPU_TRY_ASSIGN(Segment * segment, Segment::claim(g_attachment->live_path, g_attachment->max_live_bytes, g_attachment->claim_wait_ms));
   g_segment.store(segment, std::memory_order_release);
+  hand_over_early_losses(*segment);
   return segment;
 }
 
@@ -211,6 +218,7 @@ void after_fork() XPU_NO_THREAD_SAFETY_ANALYSIS {
 /// Forgets the segment and all writers. Nobody else may be recording.
 void forget_segment(bool chunks_are_ours) noexcept XPU_NO_THREAD_SAFETY_ANALYSIS {
   t_state = {nullptr, nullptr, 0, false};
+  g_lost_before_segment.store(0);
   pthread_setspecific(g_writer_key, nullptr);
   while (Writer* writer = g_writers) {
     unlink(writer);
@@ -261,6 +269,7 @@ Result<> attach(const Attachment& attachment) {
     g_recorder_started = false;
   }
   g_gave_up.store(false);
+  g_lost_before_segment.store(0);
   internal::subscriber_table().wanted.store(wanted_by(attachment.mode), std::memory_order_relaxed);
   // While subscribing, nothing may claim a segment: this runs in static initialisers, of programs that may never use a device.
   ++t_state.depth;
@@ -277,6 +286,7 @@ void close_segment() noexcept {
     const Entry entry;
     if (entry.writer() != nullptr) internal::write_definitions(*entry.writer());
   }
+  hand_over_early_losses(*segment);
   segment->close();
 }
 

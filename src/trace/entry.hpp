@@ -26,6 +26,10 @@ extern constinit thread_local ThreadState t_state __attribute__((tls_model("init
 /// The process's segment; null before the first record.
 extern constinit std::atomic<Segment*> g_segment;
 
+/// Records of operations that nobody could write while there was no segment yet (a signal handler that interrupted the claiming); added to
+/// its header once there is one.
+extern constinit std::atomic<std::uint64_t> g_lost_before_segment;
+
 /// Writer ids up to this one are a parent process's: what completes under them is on record there.
 extern constinit std::uint32_t g_inherited_writers;
 

@@ -23,6 +23,8 @@ constinit KernelFilter g_filter;
 void count_in_header(std::uint64_t count) noexcept {
   if (Segment* segment = g_segment.load(std::memory_order_acquire)) {
     segment->header().lost_before_any_chunk.fetch_add(count, std::memory_order_relaxed);
+  } else {
+    internal::g_lost_before_segment.fetch_add(count, std::memory_order_relaxed);
   }
 }
 

@@ -12,6 +12,7 @@
 #include "base/probe.hpp"
 #include "interceptors/opencl/command_ring.hpp"
 #include "interceptors/opencl/layer_state.hpp"
+#include "interceptors/opencl/program_threads.hpp"
 #include "interceptors/opencl/publish.hpp"
 #include "interceptors/opencl/thread_state.hpp"
 
@@ -55,6 +56,8 @@ void harvest() noexcept {
 void* run_harvester(void*) {
   while (g_harvester.load(std::memory_order_acquire) == HarvesterState::running) {
     sleep_ns(kPeriodNs);
+    // A process ends with its last thread, and that must not be us. exit(0) is what the C library does then.
+    if (program_has_no_threads()) std::exit(0);
     // Announced before the state is looked at again, so that whoever stops us either is seen here or sees this.
     g_is_harvesting.store(true, std::memory_order_seq_cst);
     if (g_harvester.load(std::memory_order_seq_cst) == HarvesterState::running && listener_or_null() != nullptr) harvest();
