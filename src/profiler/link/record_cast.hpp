@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <string_view>
+
 #include "xpu/trace/records.hpp"
 
 namespace xpu::profiler {
