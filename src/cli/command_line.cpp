@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <memory>
 #include <utility>
@@ -75,6 +76,14 @@ bool value_is_next_word(const std::string& word, const CLI::App& app) {
     if (takes_value(app, std::string("-") + word[letter])) return letter + 1 == word.size();
   }
   return false;
+}
+
+/// Empty when it is right, as the library wants it.
+std::string number_of_rows(const std::string& text) {
+  int rows = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rows);
+  if (error == std::errc{} && end == text.data() + text.size() && rows >= 0) return {};
+  return fmt::format("'{}' is not a number of rows, 0 or more", printable(text));
 }
 
 constexpr const char* kNameHelp =
@@ -174,9 +183,7 @@ Parsed<ReportRequest> parse_report(std::span<const std::string> arguments) {
   bool json = false;
   bool csv = false;
   app->add_option("name", request.name, kNameHelp)->type_name("");
-  app->add_option("--top", request.options.top, "Rows of each table, 0 for all. Default: 20.")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
+  app->add_option("--top", request.options.top, "Rows of each table, 0 for all. Default: 20.")->check(number_of_rows)->type_name("N");
   app->add_option("--sort", request.options.sort, "Order of kernels: total, calls, avg, min, median, p99, max or name. Default: total.")
       ->check(CLI::IsMember({"total", "calls", "avg", "min", "median", "p99", "max", "name"}))
       ->type_name("COLUMN");

@@ -90,6 +90,15 @@ TEST(CommandLine, AWrongWordIsNamedInTheMessage) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("xpu: '--no-such' was not expected; see xpu report --help"));
 }
 
+TEST(CommandLine, AWrongNumberOfRowsGetsASentence) {
+  for (const char* wrong : {"-1", "x", "1x", "99999999999"}) {
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(parse_report(Words{std::string("--top=") + wrong}).exit_code, kUsage);
+    EXPECT_EQ(testing::internal::GetCapturedStderr(),
+              std::string("xpu: --top: '") + wrong + "' is not a number of rows, 0 or more; see xpu report --help\n");
+  }
+}
+
 TEST(CommandLine, ExportTakesItsNameAndItsFile) {
   const auto parsed = parse_export(Words{"a", "--format", "chrome", "-o", "b.json", "-f", "--device-only"});
   ASSERT_TRUE(parsed.request);
