@@ -351,10 +351,10 @@ void ReportText::memory() {
 void ReportText::books() {
   const Report::Conservation& books = report_.conservation;
   text_ += '\n';
-  std::string sum = fmt::format("{} submitted = {} recorded + {} lost + {} pending", grouped(books.submitted), grouped(books.recorded),
-                                grouped(books.lost), grouped(books.pending));
-  sum += books.unexplained == 0 ? ", 0 unexplained" : ", " + style_.alarming(fmt::format("{} UNEXPLAINED", books.unexplained));
-  fact("books", sum);
+  const std::string sum = fmt::format("{} submitted = {} recorded + {} lost + {} pending", grouped(books.submitted),
+                                      grouped(books.recorded), grouped(books.lost), grouped(books.pending));
+  fact("books",
+       std::vector{sum, books.unexplained == 0 ? "0 unexplained" : style_.alarming(fmt::format("{} UNEXPLAINED", books.unexplained))});
   std::vector<std::string> details;
   const auto detail = [&](std::uint64_t count, std::string_view text) {
     if (count != 0) details.push_back(grouped(count) + ' ' + std::string(text));
