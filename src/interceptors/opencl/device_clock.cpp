@@ -23,6 +23,17 @@ void DeviceClock::open(cl_device_id device, probe::Id id, bool has_timer, std::u
 
 void DeviceClock::read() noexcept {
   const base::MutexLock lock(mutex_);
+  read_now();
+}
+
+void DeviceClock::read_unless_locked() noexcept {
+  if (!mutex_.try_lock()) return;
+  read_now();
+  mutex_.unlock();
+}
+
+void DeviceClock::read_now() noexcept {
+  last_read_ns_.store(now_ns(), std::memory_order_relaxed);
   switch (method_) {
     case Method::undecided:
     case Method::timer:

@@ -43,6 +43,11 @@ class DeviceClock {
   }
   /// A reading now: while the device is in use, and at the end. May call the driver.
   void read() noexcept XPU_EXCLUDES(mutex_);
+  /// A reading if the last one is older than kDueNs, and nobody is reading: whoever looks for finished commands says so. The bound of a
+  /// time grows with the distance to the nearest reading, and the harvester alone comes late on a machine whose cores are all taken.
+  void read_if_due() noexcept XPU_EXCLUDES(mutex_) {
+    if (is_used() && now_ns() - last_read_ns_.load(std::memory_order_relaxed) >= kDueNs) read_unless_locked();
+  }
   /// A watched command ended, and is known to have.
   void observe(const WatchedCommand& command, std::uint64_t queued_ticks, std::uint64_t end_ticks) noexcept XPU_EXCLUDES(mutex_);
   /// The host clock that the device's clock is, when that is known.
@@ -54,12 +59,15 @@ class DeviceClock {
  private:
   enum class Method : std::uint8_t { undecided, timer, searching, host_clock, commands };
   static constexpr std::size_t kMaxKept = 128;
+  static constexpr std::uint64_t kDueNs = 50'000'000;
   static constexpr int kTries = 5;
 
   struct Bracket {
     std::uint64_t before_ns, ticks, after_ns;
   };
 
+  void read_unless_locked() noexcept XPU_EXCLUDES(mutex_);
+  void read_now() noexcept XPU_REQUIRES(mutex_);
   /// Published and returned; after_ns is 0 when the driver has no answer.
   Bracket read_timer() noexcept XPU_REQUIRES(mutex_);
   void read_host_clock() noexcept XPU_REQUIRES(mutex_);
@@ -94,6 +102,7 @@ class DeviceClock {
   bool has_timer_ = false;
   std::atomic<bool> is_used_{false};
   std::atomic<bool> is_wanted_{false};
+  std::atomic<std::uint64_t> last_read_ns_{0};
   std::atomic<ClockDomain> domain_{ClockDomain::unknown};
   Method method_ XPU_GUARDED_BY(mutex_) = Method::undecided;
   HostClockSearch search_ XPU_GUARDED_BY(mutex_);

@@ -51,6 +51,19 @@ TEST_F(DeviceClockTest, ReadsOnceAtFirstUse) {
   EXPECT_EQ(subscriber_.readings.size(), 1u);
 }
 
+TEST_F(DeviceClockTest, ReadsOnTheWayWhenTheLastReadingIsOld) {
+  clock_.open(nullptr, 3, true, 1);
+  clock_.read_if_due();
+  EXPECT_TRUE(subscriber_.readings.empty()) << "nobody uses the device";
+  clock_.on_use();
+  clock_.read_if_due();
+  EXPECT_EQ(subscriber_.readings.size(), 1u);
+  const std::uint64_t begin_ns = now_ns();
+  while (subscriber_.readings.size() == 1 && now_ns() - begin_ns < 10'000'000'000) clock_.read_if_due();
+  ASSERT_EQ(subscriber_.readings.size(), 2u);
+  EXPECT_GE(subscriber_.readings[1].host_before_ns - subscriber_.readings[0].host_before_ns, 45'000'000u);
+}
+
 TEST_F(DeviceClockTest, BelievesATimerThatCommandsAgreeWith) {
   driver_.timer_ahead_ns = 5'000'000'000;
   clock_.open(nullptr, 3, true, 1);
