@@ -131,6 +131,33 @@ def check_budgets(repository):
     return problems
 
 
+def check_records(repository):
+    """The table of wire records in docs/formats.md has the kinds and sizes that the header freezes, and says of the rest that they are reserved."""
+    header, document = pathlib.Path("include/xpu/trace/records.hpp"), pathlib.Path("docs/formats.md")
+    if header not in repository.paths or document not in repository.paths:
+        return []
+    source, text = repository.text(header), repository.text(document)
+    kinds_text = re.search(r"enum class RecordKind[^{]*\{(.*?)\}", source, re.DOTALL)
+    kinds = {name: int(number) for name, number in re.findall(r"(\w+) = (\d+),", kinds_text.group(1))} if kinds_text else {}
+    sizes = {
+        re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower(): int(size)
+        for name, size in re.findall(r"static_assert\(sizeof\((\w+)Record\) == (\d+)\)", source)
+    }
+    rows = {name: (int(kind), int(size)) for kind, name, size in re.findall(r"^\| (\d+) \| (\w+) \| (\d+)[ |]", text, re.MULTILINE)}
+    reserved = re.search(r"^Reserved and not written yet: (.*)\.$", text, re.MULTILINE)
+    reserved_kinds = {int(number) for number in re.findall(r"\d+", reserved.group(1))} if reserved else set()
+
+    problems = []
+    for name, kind in kinds.items():
+        expected = (kind, sizes[name]) if name in sizes else None
+        if expected is None and kind not in reserved_kinds:
+            problems.append(f"{document}: kind {kind} ({name}) has no structure in {header} and is not named as reserved")
+        elif rows.get(name) != expected:
+            problems.append(f"{document}: record {name} should have kind and bytes {expected}, the table has {rows.get(name)}")
+    problems += [f"{document}: {header} has no record {name}" for name in rows if name not in kinds]
+    return problems
+
+
 def check_python(repository):
     """Every script is accepted by the Python compiler; nothing is run and no cache is written."""
     problems = []
@@ -172,7 +199,14 @@ def check_spelling(repository):
     return run_tool(repository, ["codespell", f"--ignore-words-list={CODESPELL_IGNORE}"], repository.text_files())
 
 
-FILE_CHECKS = {"text": check_text, "readmes": check_readmes, "packages": check_packages, "budgets": check_budgets, "python": check_python}
+FILE_CHECKS = {
+    "text": check_text,
+    "readmes": check_readmes,
+    "packages": check_packages,
+    "budgets": check_budgets,
+    "records": check_records,
+    "python": check_python,
+}
 TOOL_CHECKS = {"format": check_format, "shell": check_shell, "spelling": check_spelling}
 
 
@@ -215,6 +249,13 @@ def self_test():
             {"CONTRIBUTING.md": "| `dev` | builds | 7 |\n| `asan` | builds | 1 |\n"},
             {"CONTRIBUTING.md": "| `dev` | builds | 56 |\n", "tools/run_tests.sh": "budget_s=([dev]=3360)\n"},
         ],
+        "records": [
+            {"docs/formats.md": "| 1 | string | 24 + n | text |\n"},
+            {"docs/formats.md": "| 2 | string | 16 + n | text |\n"},
+            {"docs/formats.md": ""},
+            {"docs/formats.md": "| 1 | string | 16 + n | text |\n| 3 | thread | 24 | more |\n"},
+            {"include/xpu/trace/records.hpp": "enum class RecordKind {\n  string = 1,\n};\n"},
+        ],
         "python": [{"a/b.py": "def broken(:\n"}],
     }
     good = {
@@ -225,6 +266,8 @@ def self_test():
         "tools/a.py": "print(1)\n",
         "tools/run_tests.sh": "budget_s=([dev]=420)\n",
         "CONTRIBUTING.md": "| `dev` | builds | 7 |\n",
+        "include/xpu/trace/records.hpp": "enum class RecordKind {\n  string = 1,\n};\nstatic_assert(sizeof(StringRecord) == 16);\n",
+        "docs/formats.md": "| 1 | string | 16 + n | text |\n",
     }
 
     def problems_of(name, files):
