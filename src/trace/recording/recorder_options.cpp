@@ -82,7 +82,6 @@ OptionsBlock options_block(const RecorderOptions& options) {
   block.format = kSegmentFormat;
   block.mode = static_cast<std::uint32_t>(options.mode);
   block.max_live_bytes = options.max_live_bytes;
-  block.max_pending = options.max_pending;
   block.start_paused = options.start_paused ? 1 : 0;
   block.recorder_pid = static_cast<std::uint64_t>(::getpid());
   options.kernels.copy(block.kernels, sizeof block.kernels - 1);

@@ -203,7 +203,6 @@ TEST_F(RecorderTest, WritesWhatTheProgramAndAReaderNeedBeforeTheProgramStarts) {
   options_.mode = RecordMode::api;
   options_.kernels = "^gemm";
   options_.start_paused = true;
-  options_.max_pending = 77;
   ::setenv("XPU_RECORDER_TEST", "\xff", 1);
   const std::unique_ptr<Recorder> recorder = create();
   ::unsetenv("XPU_RECORDER_TEST");
@@ -217,7 +216,6 @@ TEST_F(RecorderTest, WritesWhatTheProgramAndAReaderNeedBeforeTheProgramStarts) {
   EXPECT_EQ(block.mode, static_cast<std::uint32_t>(RecordMode::api));
   EXPECT_STREQ(block.kernels, "^gemm");
   EXPECT_EQ(block.start_paused, 1u);
-  EXPECT_EQ(block.max_pending, 77u);
   EXPECT_EQ(block.max_live_bytes, kMaxLive);
   EXPECT_EQ(block.recorder_pid, static_cast<std::uint64_t>(::getpid()));
 

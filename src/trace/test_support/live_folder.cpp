@@ -129,7 +129,6 @@ OptionsBlock make_options(RecordMode mode) {
   options.format = kSegmentFormat;
   options.mode = static_cast<std::uint32_t>(mode);
   options.max_live_bytes = std::uint64_t{1} << 30;
-  options.max_pending = 1u << 17;
   options.recorder_pid = static_cast<std::uint64_t>(getpid());
   return options;
 }

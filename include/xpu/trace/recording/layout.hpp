@@ -76,7 +76,7 @@ struct OptionsBlock {
   std::uint32_t format;
   std::uint32_t mode;  ///< RecordMode.
   std::uint64_t max_live_bytes;
-  std::uint32_t max_pending;  ///< Commands pending per thread and queue before completions are dropped.
+  std::uint32_t reserved;
   std::uint32_t start_paused;
   std::uint64_t recorder_pid;
   char kernels[1024];  ///< POSIX extended regular expression, zero-terminated; empty = all.

@@ -20,7 +20,6 @@ struct RecorderOptions {
   std::string kernels;  ///< POSIX extended regular expression; empty = all. Checked here.
   bool start_paused = false;
   std::uint64_t max_live_bytes = std::uint64_t{1} << 30;
-  std::uint32_t max_pending = 1u << 17;
 };
 
 /// What has been seen so far.
