@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <memory>
@@ -116,7 +117,7 @@ class OwnRecorder {
   std::optional<int> exit_code_;
 };
 
-OwnRecorder* g_recorder = nullptr;
+OwnRecorder* g_recorder = nullptr;  // stays known after its end, so that a leak checker finds it
 
 }  // namespace
 
@@ -137,7 +138,8 @@ Result<> start_own_recorder(const Attachment& attachment) {
 }
 
 void finish_own_recorder(int exit_code) noexcept {
-  if (OwnRecorder* recorder = std::exchange(g_recorder, nullptr)) recorder->finish(exit_code);
+  static std::atomic<bool> is_finished{false};
+  if (g_recorder != nullptr && !is_finished.exchange(true)) g_recorder->finish(exit_code);
 }
 
 }  // namespace xpu::trace

@@ -407,6 +407,9 @@ TEST(WriterForkTest, OperationIdsOfParentAndChildNeverMeet) {
 }
 
 TEST(WriterForkTest, ForkingWhileOtherThreadsRecordNeitherHangsNorTearsTheParent) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "gcc 12's AddressSanitizer does not take its allocator's locks before a fork: the child waits in malloc for ever";
+#endif
   const LiveFolder folder(32, 12);
   const RecordedProcess process(folder);
   const probe::Subscriber& table = *process.table;

@@ -6,6 +6,8 @@
 #include <random>
 #include <vector>
 
+#include "interceptors/opencl/test_support/immortal.hpp"
+
 namespace xpu::interceptors::opencl {
 namespace {
 
@@ -16,14 +18,14 @@ struct Thing {
 const void* handle(std::uintptr_t number) { return reinterpret_cast<const void*>(number * 64); }
 
 TEST(HandleTableTest, FindsNothingBeforeAnythingWasInserted) {
-  HandleTable<Thing> table;
+  auto& table = immortal<HandleTable<Thing>>();
   EXPECT_EQ(table.find(handle(1)), nullptr);
   table.erase(handle(1));
   EXPECT_EQ(table.size(), 0u);
 }
 
 TEST(HandleTableTest, RefusesTheNullHandle) {
-  HandleTable<Thing> table;
+  auto& table = immortal<HandleTable<Thing>>();
   Thing thing;
   Thing* previous = nullptr;
   EXPECT_FALSE(table.insert(nullptr, &thing, &previous));
@@ -31,7 +33,7 @@ TEST(HandleTableTest, RefusesTheNullHandle) {
 }
 
 TEST(HandleTableTest, HandsBackWhatAHandleMeantBefore) {
-  HandleTable<Thing> table;
+  auto& table = immortal<HandleTable<Thing>>();
   Thing first, second;
   Thing* previous = nullptr;
   ASSERT_TRUE(table.insert(handle(1), &first, &previous));
@@ -43,7 +45,7 @@ TEST(HandleTableTest, HandsBackWhatAHandleMeantBefore) {
 }
 
 TEST(HandleTableTest, AgreesWithAMapThroughManyInsertionsAndErasures) {
-  HandleTable<Thing> table;
+  auto& table = immortal<HandleTable<Thing>>();
   std::map<std::uintptr_t, Thing*> expected;
   std::vector<Thing> things(500);
   std::mt19937 random(7);

@@ -27,6 +27,7 @@ constexpr cl_uint kEntries = sizeof(cl_icd_dispatch) / sizeof(void*);
 
 constinit base::Mutex g_init_mutex;
 constinit bool g_is_initialised XPU_GUARDED_BY(g_init_mutex) = false;
+constinit cl_icd_dispatch g_first_table{};
 
 /// Keeps the object that `address` lies in mapped until the process ends: programs unload the loader before exit, and what drains at exit
 /// would then call into nothing.
@@ -69,7 +70,8 @@ cl_int initialise(cl_uint entry_count, const cl_icd_dispatch* below, cl_uint* en
   const bool with_calls = wants(*probe::subscriber(), probe::kCalls);
 
   const base::MutexLock lock(g_init_mutex);
-  auto* table = new (std::nothrow) cl_icd_dispatch;  // the loader may keep the pointer
+  // The loader may keep the pointer.
+  cl_icd_dispatch* table = g_is_initialised ? new (std::nothrow) cl_icd_dispatch : &g_first_table;
   if (table == nullptr) return CL_OUT_OF_HOST_MEMORY;
   if (!g_is_initialised) {
     g_is_initialised = true;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "interceptors/opencl/test_support/immortal.hpp"
+
 namespace xpu::interceptors::opencl {
 namespace {
 
@@ -18,7 +20,7 @@ class RegistryTest : public testing::Test {
     if (previous != nullptr) registry_.give_back(previous);
     return thing;
   }
-  Registry<Thing, Handle> registry_;
+  Registry<Thing, Handle>& registry_ = immortal<Registry<Thing, Handle>>();
 };
 
 TEST_F(RegistryTest, KeepsAnObjectUntilItsLastReferenceGoes) {

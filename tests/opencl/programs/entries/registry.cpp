@@ -112,6 +112,20 @@ cl_mem Fixture::image() {
   return image_;
 }
 
+Fixture::~Fixture() {
+  if (event_ != nullptr) clReleaseEvent(event_);
+  if (queue_ != nullptr) clFinish(queue_);
+  if (svm_ != nullptr) clSVMFree(context_, svm_);
+  if (sampler_ != nullptr) clReleaseSampler(sampler_);
+  for (cl_mem memory : {buffer_, other_buffer_, image_}) {
+    if (memory != nullptr) clReleaseMemObject(memory);
+  }
+  if (kernel_ != nullptr) clReleaseKernel(kernel_);
+  if (program_ != nullptr) clReleaseProgram(program_);
+  if (queue_ != nullptr) clReleaseCommandQueue(queue_);
+  if (context_ != nullptr) clReleaseContext(context_);
+}
+
 cl_sampler Fixture::sampler() {
   if (sampler_ == nullptr) {
     cl_int error = CL_SUCCESS;

@@ -16,6 +16,11 @@ constexpr cl_int kUnsupported = 1;
 /// Objects that calls need, each made when first asked for, so that a call for one entry point makes few others.
 class Fixture {
  public:
+  Fixture() = default;
+  Fixture(const Fixture&) = delete;
+  Fixture& operator=(const Fixture&) = delete;
+  ~Fixture();
+
   cl_platform_id platform();
   cl_device_id device();
   cl_context context();
