@@ -186,11 +186,8 @@ int record(const RecordRequest& request) {
   const auto finished = (*recorder)->finish(end);
   const trace::RecorderStatus after = (*recorder)->status();
 
-  if (!finished) {
-    say("{}; what was recorded so far is in {}", finished.error().message, short_path((*recorder)->live_path(), *folder));
-  } else {
-    say_summary(*finished, *folder, after);
-  }
+  if (!finished) say("{}; what was recorded until then can be read as it is", finished.error().message);
+  say_summary(finished ? *finished : (*recorder)->live_path(), *folder, after);
   if (still_running > 0) say("{} of the program still ran at its end and recorded no further", counted(still_running, "process"));
   if (after.processes_attached == 0) {
     const Expected expected{layers_value(find_variable(environ, kLayersVariable), *layer), *layer};

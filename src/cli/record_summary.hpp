@@ -14,7 +14,7 @@ std::string summary_line(const profiler::Report& report, const std::string& show
 /// What a person must know besides, a line each: losses, commands without an end, books that do not balance, damage.
 std::vector<std::string> summary_warnings(const profiler::Report& report);
 
-/// Reads the finished recording and says both on standard error.
+/// Reads the recording, finished or not, and says both on standard error.
 void say_summary(const std::string& path, const std::string& working_directory, const trace::RecorderStatus& status);
 
 }  // namespace xpu::cli

@@ -28,12 +28,12 @@ class StorageTest(EndToEndTest):
         return books
 
     def test_file_size_limit(self):
-        limit = 24 << 20
-        workload = [WORKLOAD, "launch", 3_000_000, 1000]
+        limit = 5 << 20  # a little more than one segment of 4 MiB
+        workload = [WORKLOAD, "launch", 4_000_000, 1000]
         environment_ = null_driver()
         plain = run([WORKLOAD, "launch", 1000, 1000], environment_)
         recording = self.folder / "run.xpu"
-        finished = run(record_command(recording, workload, "--max-live", "64M"), environment_, timeout=120,
+        finished = run(record_command(recording, workload, "--max-live", "16M"), environment_, timeout=120,
                        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
         left = recording if recording.exists() else Path(f"{recording}.live")
         books = self.check(finished, plain, left)
@@ -46,13 +46,13 @@ class StorageTest(EndToEndTest):
         mounted.mkdir()
         plain = run([WORKLOAD, "launch", 1000, 1000], null_driver())
         # The mount lives in a namespace of its own and ends with it; the report is made inside.
-        script = (f"mount -t tmpfs -o size=48m none {mounted} && "
-                  f"{XPU} record -f --max-live 64M -o {mounted}/run.xpu -- {WORKLOAD} launch 3000000 1000; code=$?; "
+        script = (f"mount -t tmpfs -o size=11m none {mounted} && "
+                  f"{XPU} record -f --max-live 16M -o {mounted}/run.xpu -- {WORKLOAD} launch 4000000 1000; code=$?; "
                   f"{XPU} report --json {mounted}/run > {self.folder}/report.json; exit $code")
         finished = run(["unshare", "--mount", "bash", "-c", script], null_driver(), timeout=180)
         figures = json.loads((self.folder / "report.json").read_text())
         books = self.check(finished, plain, None, figures)
-        print(f"\nfull file system of 48 MiB: {books}")
+        print(f"\nfull file system of 11 MiB: {books}")
 
     def test_a_folder_that_cannot_be_written_is_said_before_the_program_starts(self):
         finished = run(record_command("/proc/nowhere/run.xpu", ["true"]), environment())
