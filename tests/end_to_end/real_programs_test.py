@@ -39,10 +39,10 @@ class RealProgramsTest(EndToEndTest):
     def compare(self, command, stdout_filter, stderr_filter=without_numbers_on(), environment=None, outputs=(), untimed_allowed=0, warm_seconds=300):
         """Runs `command` untraced (twice: the first fills the kernel cache) and traced; everything that a person can see must be equal."""
         environment = environment or {}
-        plain_folder, traced_folder = self.folder / "plain", self.folder / "traced"
-        plain_folder.mkdir()
-        traced_folder.mkdir()
-        warm = run(command, pocl(**environment), timeout=warm_seconds, cwd=plain_folder)
+        warm_folder, plain_folder, traced_folder = (self.folder / name for name in ("warm", "plain", "traced"))
+        for folder in (warm_folder, plain_folder, traced_folder):
+            folder.mkdir()
+        warm = run(command, pocl(**environment), timeout=warm_seconds, cwd=warm_folder)
         self.assertFalse(warm.timed_out, warm)
         plain = run(command, pocl(**environment), timeout=120, cwd=plain_folder)
         self.assertFalse(plain.timed_out, plain)
@@ -117,7 +117,7 @@ class RealProgramsTest(EndToEndTest):
     def test_pyopencl_demos(self):
         for demo in ("demo.py", "demo_array.py", "demo_elementwise.py", "svm.py", "demo-struct-reduce.py"):
             with self.subTest(demo):
-                for folder in ("plain", "traced"):
+                for folder in ("warm", "plain", "traced"):
                     shutil.rmtree(self.folder / folder, ignore_errors=True)
                 for counts in self.folder.glob("counts.*"):
                     counts.unlink()

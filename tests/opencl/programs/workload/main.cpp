@@ -1,13 +1,16 @@
 // xpu_test_workload MODE [N] [BATCH] [THREADS]
 //
 // An OpenCL program for measuring tracers: N operations of one kind, a clFinish after every BATCH (0: only at the end). Modes:
-//   launch     clSetKernelArg + clEnqueueNDRangeKernel        noarg      clEnqueueNDRangeKernel alone
-//   copy       write, copy, fill, read of 64 bytes in turn    nosync     launch, never waiting before the end; prints memory at a fifth,
-//   too mt         THREADS threads, each with a queue             mtshared   THREADS threads on one queue events     an event for each
-//   launch, released at once     callback   with clSetEventCallback ooo        out-of-order queue, each waits for the last    profile the
-//   program reads START and END itself window     at most BATCH in flight, waits for the oldest  twoq       launches on one queue, a
-//   blocking write on another after every BATCH apis       clRetainKernel + clReleaseKernel, no command   allcalls   every core entry point
-//   once (N and BATCH do not matter)
+// - launch: clSetKernelArg + clEnqueueNDRangeKernel; noarg: clEnqueueNDRangeKernel alone
+// - nosync: launch, never waiting before the end; prints memory at a fifth, too
+// - copy: write, copy, fill, read of 64 bytes in turn
+// - mt: THREADS threads, each with a queue; mtshared: THREADS threads on one queue
+// - events: an event for each launch, released at once; callback: with clSetEventCallback
+// - ooo: out-of-order queue, each waits for the last
+// - profile: the program reads START and END itself
+// - window: at most BATCH in flight, waits for the oldest
+// - twoq: launches on one queue, a blocking write on another after every BATCH
+// - apis: clRetainKernel + clReleaseKernel, no command; allcalls: every core entry point once (N and BATCH do not matter)
 // Prints one line "RESULT key=value …"; `submitted` counts every command that the driver accepted, warm-up included.
 
 #include <sys/resource.h>
