@@ -19,8 +19,10 @@ using std::to_string;
 constexpr std::uint64_t kFirstMadeUpId = std::uint64_t{1} << 22;
 // The row of lane L of stream S is S + L x this.
 constexpr std::uint64_t kRowsPerLane = 1'000'000;
-// Kineto puts what belongs to no thread of the program there.
-constexpr std::string_view kOverheadPid = "-1";
+// Kineto's order: programs, devices, overhead.
+constexpr std::uint64_t kDeviceSortIndex = 5'000'000, kOverheadSortIndex = 0x100000A;
+// A process of its own for what recording cost. Kineto's is -1, which Perfetto takes for 0: the rows would be the first device's.
+constexpr std::uint64_t kOverheadPid = 2 * kFirstMadeUpId;
 
 /// One text per definition, made when it is first needed.
 class Fragments {
@@ -183,8 +185,7 @@ void ChromeSink::Impl::name_device(const DeviceDefinition& device) {
   const std::string driver = device.driver.empty() ? "" : " (" + device.driver + ')';
   rows_metadata += metadata(pid, "0", "process_name", name_argument(device.name + driver));
   rows_metadata += metadata(pid, "0", "process_labels", "\"labels\":" + json_string("XPU " + to_string(device.index)));
-  // Kineto sorts devices below the program.
-  rows_metadata += metadata(pid, "0", "process_sort_index", sort_argument(5'000'000 + std::uint64_t{device.index}));
+  rows_metadata += metadata(pid, "0", "process_sort_index", sort_argument(kDeviceSortIndex + device.index));
 }
 
 ChromeSink::Impl::QueueRows& ChromeSink::Impl::rows(const QueueDefinition& queue) {
@@ -393,10 +394,11 @@ void ChromeSink::handle_overhead_activity(const OverheadActivity& activity) {
   JsonWriter& out = impl.out;
   impl.event(",\n{\"ph\":\"X\",\"cat\":\"overhead\",\"name\":\"recording\",");
   out.raw(impl.overhead_rows.get(activity.thread->index, [&] {
-    const std::string tid = to_string(activity.thread->os_thread);
-    impl.rows_metadata += metadata(kOverheadPid, tid, "process_name", name_argument("overhead of recording"));
-    impl.rows_metadata += metadata(kOverheadPid, tid, "thread_name", name_argument("thread " + tid));
-    return "\"pid\":" + std::string(kOverheadPid) + ",\"tid\":" + tid + ",\"ts\":";
+    const std::string pid = to_string(kOverheadPid), tid = to_string(activity.thread->os_thread);
+    impl.rows_metadata += metadata(pid, tid, "process_name", name_argument("overhead of recording"));
+    impl.rows_metadata += metadata(pid, tid, "process_sort_index", sort_argument(kOverheadSortIndex));
+    impl.rows_metadata += metadata(pid, tid, "thread_name", name_argument("thread " + tid));
+    return "\"pid\":" + pid + ",\"tid\":" + tid + ",\"ts\":";
   }));
   impl.slice_times(activity.start_ns, activity.duration_ns);
   out.raw(",\"args\":{\"stands for calls\":");

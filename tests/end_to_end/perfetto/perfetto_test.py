@@ -20,6 +20,8 @@ TOOLS = BUILD.parent / "perfetto"
 PLAYWRIGHT = "playwright-core@1.64.1"
 KERNELS = "SELECT name, count(*) AS calls, sum(dur) AS total FROM slice WHERE category = 'kernel' GROUP BY name"
 ERRORS = "SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0"
+PLACES = ("SELECT DISTINCT process.name AS name FROM slice JOIN thread_track ON slice.track_id = thread_track.id JOIN thread USING (utid) "
+          "JOIN process USING (upid) WHERE slice.category = 'kernel'")
 FLOWS = "SELECT count(*) AS arrows FROM flow"
 
 
@@ -52,7 +54,7 @@ class PerfettoTest(EndToEndTest):
     def open(self, trace, picture):
         finished = run(["node", HERE / "open_in_perfetto.mjs", UI, trace, picture],
                        {**environment(XPU_NODE_MODULES=TOOLS / "node_modules"), "XPU_EXPAND_TRACKS": "1"}, timeout=240,
-                       input=json.dumps({"kernels": KERNELS, "errors": ERRORS, "flows": FLOWS}).encode())
+                       input=json.dumps({"kernels": KERNELS, "errors": ERRORS, "flows": FLOWS, "places": PLACES}).encode())
         self.assertEqual(finished.code, 0, finished)
         return json.loads(finished.stdout)
 
@@ -74,6 +76,8 @@ class PerfettoTest(EndToEndTest):
             calls, total = ours.get(kernel["name"], (0, 0))
             ours[kernel["name"]] = (calls + kernel["calls"], total + kernel["total_ns"])
         self.assertEqual(theirs, ours)
+        devices = [f"{device['name']} ({device['driver']})" for device in figures["devices"] if device["commands"]]
+        self.assertEqual([row["name"] for row in seen["answers"]["places"]], devices)
         commands = figures["conservation"]["recorded"]
         self.assertEqual(int(seen["answers"]["flows"][0]["arrows"]), commands)
 
