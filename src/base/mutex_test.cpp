@@ -32,8 +32,11 @@ TEST(MutexTest, TryLockFailsWhileAnotherThreadHoldsIt) {
   const MutexLock lock(mutex);
   bool taken = true;
   std::thread([&] {
-    taken = mutex.try_lock();
-    if (taken) mutex.unlock();
+    if (!mutex.try_lock()) {
+      taken = false;
+      return;
+    }
+    mutex.unlock();
   }).join();
   EXPECT_FALSE(taken);
 }

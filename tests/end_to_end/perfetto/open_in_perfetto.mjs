@@ -35,7 +35,7 @@ const profile = fs.mkdtempSync(path.join(path.dirname(picture), 'chromium-'));
 const context = await chromium.launchPersistentContext(profile, {
   executablePath: process.env.CHROMIUM || '/usr/bin/chromium',
   headless: true,
-  viewport: {width: 1600, height: 900},
+  viewport: {width: 1500, height: 800},
   args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
          '--disable-component-update', '--disable-sync'],
 });
@@ -66,10 +66,18 @@ try {
       return rows;
     }, sql);
   }
-  if (process.env.XPU_EXPAND_TRACKS) {
-    await page.evaluate(() => self.app.trace.workspaces.currentWorkspace.flatTracks.forEach((node) => node.expand()));
-    await page.waitForTimeout(2500);
-  }
+  // The picture: every row open, around a kernel in the last quarter, with the arrow from its call.
+  await page.evaluate(async () => {
+    const trace = self.app.trace;
+    trace.workspaces.currentWorkspace.flatTracks.forEach((node) => node.expand());
+    const kernels = "FROM slice WHERE category = 'kernel'";
+    const found = await trace.engine.query(`SELECT id, ts ${kernels} ORDER BY ts LIMIT 1 OFFSET (SELECT count(*) * 3 / 4 ${kernels})`);
+    const {id, ts} = found.firstRow({id: 1, ts: 1n});
+    trace.timeline.setViewportTime(ts - 60000n, ts + 140000n);
+    trace.selection.selectSqlEvent('slice', Number(id));
+  });
+  await page.keyboard.press('Control+b');  // without the menu
+  await page.waitForTimeout(3000);
   await page.screenshot({path: picture});
 } finally {
   await context.close();

@@ -53,7 +53,7 @@ UI, WHY_NOT = prepared()
 class PerfettoTest(EndToEndTest):
     def open(self, trace, picture):
         finished = run(["node", HERE / "open_in_perfetto.mjs", UI, trace, picture],
-                       {**environment(XPU_NODE_MODULES=TOOLS / "node_modules"), "XPU_EXPAND_TRACKS": "1"}, timeout=240,
+                       environment(XPU_NODE_MODULES=TOOLS / "node_modules"), timeout=240,
                        input=json.dumps({"kernels": KERNELS, "errors": ERRORS, "flows": FLOWS, "places": PLACES}).encode())
         self.assertEqual(finished.code, 0, finished)
         return json.loads(finished.stdout)
