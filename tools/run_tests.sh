@@ -77,7 +77,7 @@ stage_tsan() {
 }
 
 stage_clang() {
-  build clang && ctest_preset clang clang --parallel "$jobs" && tools/run_clang_tidy.sh build/clang
+  build clang && ctest_preset clang clang --parallel "$jobs" && tools/run_clang_tidy.sh
 }
 
 # The gates count instructions and bytes or compare two programs on the same core: one at a time.

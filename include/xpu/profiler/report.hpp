@@ -79,11 +79,11 @@ struct Report {
   };
   /// Copies of one route, or fills of one device.
   struct Transfer {
-    std::string route;  ///< "host_to_device", "map", … ; for fills "device" or "host".
+    std::string route;  ///< "host_to_device", "pinned_to_host", "map", … ; for fills "device" or "host".
     std::uint64_t calls = 0, failed = 0;
     std::optional<std::uint64_t> bytes;
     std::optional<std::uint64_t> total_ns;
-    std::optional<std::uint64_t> bytes_per_s;  ///< Over timed copies of known size.
+    std::optional<std::uint64_t> bytes_per_s;  ///< Over timed copies of known size; none for maps, which may only hand out an address.
   };
   struct Api {
     std::string name;

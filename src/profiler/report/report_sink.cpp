@@ -13,7 +13,11 @@ constexpr std::size_t kSlowest = 10;
 
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
+/// Whether bytes move: a map may only hand out an address, so that bytes over time say nothing.
+bool is_transfer(const MemcpyActivity& copy) { return copy.command != Command::map && copy.command != Command::unmap; }
+
 std::string route_of(const MemcpyActivity& copy) {
+  const auto host_memory = [](MemoryType type) { return type == MemoryType::pinned ? "pinned" : "host"; };
   switch (copy.command) {
     case Command::map:
     case Command::unmap:
@@ -24,7 +28,7 @@ std::string route_of(const MemcpyActivity& copy) {
     case CopyDirection::host_to_device: return "host_to_device";
     case CopyDirection::device_to_host: return "device_to_host";
     case CopyDirection::device_to_device: return "device_to_device";
-    case CopyDirection::host_to_host: return "host_to_host";
+    case CopyDirection::host_to_host: return std::string(host_memory(copy.source)) + "_to_" + host_memory(copy.destination);
     case CopyDirection::peer: return "peer";
     case CopyDirection::unknown: break;
   }
@@ -210,7 +214,7 @@ void ReportSink::handle_kernel_activity(const KernelActivity& activity) {
   }
 }
 
-void ReportSink::add_transfer(TransferSums& sums, const DeviceActivity& activity, std::optional<std::uint64_t> bytes) {
+void ReportSink::add_transfer(TransferSums& sums, const DeviceActivity& activity, std::optional<std::uint64_t> bytes, bool is_rated) {
   if (activity.state == CommandState::refused || activity.state == CommandState::failed) ++sums.failed;
   if (activity.state == CommandState::refused) return;
   ++sums.calls;
@@ -221,7 +225,7 @@ void ReportSink::add_transfer(TransferSums& sums, const DeviceActivity& activity
   if (!activity.timed) return;
   ++sums.timed;
   sums.total_ns += activity.duration_ns;
-  if (bytes) {
+  if (bytes && is_rated) {
     sums.rated_bytes += *bytes;
     sums.rated_ns += activity.duration_ns;
   }
@@ -229,7 +233,9 @@ void ReportSink::add_transfer(TransferSums& sums, const DeviceActivity& activity
 
 void ReportSink::handle_memcpy_activity(const MemcpyActivity& activity) {
   add_command(activity);
-  add_transfer(copies_[route_of(activity)], activity, activity.bytes);
+  // An unmap does not say how much was mapped.
+  const bool is_known = activity.command != Command::unmap || activity.bytes.value_or(0) != 0;
+  add_transfer(copies_[route_of(activity)], activity, is_known ? activity.bytes : std::nullopt, is_transfer(activity));
 }
 
 void ReportSink::handle_memset_activity(const MemsetActivity& activity) {

@@ -76,7 +76,7 @@ class ReportSink final : public Sink {
 
   Group& group_of(const KernelActivity& activity);
   void add_command(const DeviceActivity& activity);
-  static void add_transfer(TransferSums& sums, const DeviceActivity& activity, std::optional<std::uint64_t> bytes);
+  static void add_transfer(TransferSums& sums, const DeviceActivity& activity, std::optional<std::uint64_t> bytes, bool is_rated = true);
   void add_call(const NameDefinition& name, const ThreadDefinition& thread, const Activity& activity, bool duration_known, bool failed,
                 std::int32_t result, bool waits);
   DeviceSums& device_sums(const DeviceActivity& activity);

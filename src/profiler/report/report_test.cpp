@@ -13,6 +13,7 @@
 namespace xpu::profiler {
 namespace {
 
+using test_support::ScriptedCommand;
 using test_support::ScriptedSource;
 using testing::ElementsAre;
 using Json = nlohmann::json;
@@ -180,6 +181,40 @@ TEST(ReportTest, RatesCopiesByRoute) {
   EXPECT_EQ(report.copies[1].bytes_per_s, std::nullopt);
   ASSERT_EQ(report.fills.size(), 1u);
   EXPECT_EQ(report.fills[0].bytes_per_s, 2'000'000'000u);
+}
+
+TEST(ReportTest, TellsPinnedMemoryFromOtherMemoryOfTheHost) {
+  using probe::Command, probe::CopyDirection, probe::MemoryType;
+  ScriptedSource source;
+  source.add_simple_process();
+  ScriptedCommand copy{.start = 5'000, .end = 6'000, .enter_ns = 1, .exit_ns = 2, .command = Command::write, .bytes = 4'000};
+  copy.direction = CopyDirection::host_to_host;
+  copy.source = MemoryType::host;
+  copy.destination = MemoryType::pinned;
+  source.add_command(copy);
+  std::swap(copy.source, copy.destination);
+  copy.command = Command::read;
+  copy.end = 5'500;
+  source.add_command(copy);
+  const Report report = built(source);
+  ASSERT_EQ(report.copies.size(), 2u);
+  EXPECT_EQ(report.copies[0].route, "host_to_pinned");
+  EXPECT_EQ(report.copies[1].route, "pinned_to_host");
+}
+
+TEST(ReportTest, DoesNotRateMaps) {
+  using probe::Command;
+  ScriptedSource source;
+  source.add_simple_process();
+  source.add_command({.start = 5'000, .end = 5'001, .enter_ns = 1, .exit_ns = 2, .command = Command::map, .bytes = 1u << 30});
+  source.add_command({.start = 6'000, .end = 6'000, .enter_ns = 1, .exit_ns = 2, .command = Command::unmap});
+  const Report report = built(source);
+  ASSERT_EQ(report.copies.size(), 2u);
+  EXPECT_EQ(report.copies[0].route, "map");
+  EXPECT_EQ(report.copies[0].bytes, 1u << 30);
+  EXPECT_EQ(report.copies[0].bytes_per_s, std::nullopt) << "an address was handed out, and nothing moved";
+  EXPECT_EQ(report.copies[1].route, "unmap");
+  EXPECT_EQ(report.copies[1].bytes, std::nullopt);
 }
 
 TEST(ReportTest, TabulatesCallsOnTheHost) {

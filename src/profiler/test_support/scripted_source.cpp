@@ -141,6 +141,8 @@ std::uint64_t ScriptedSource::add_command(const ScriptedCommand& command) {
     detail.operation = submitted.operation;
     detail.bytes = command.bytes;
     detail.direction = static_cast<std::uint8_t>(command.direction);
+    detail.source_type = static_cast<std::uint8_t>(command.source);
+    detail.destination_type = static_cast<std::uint8_t>(command.destination);
     add(RecordKind::copy_detail, detail);
   }
   if (command.start != 0 || command.end != 0 || command.completion_flags != 0) {

@@ -27,6 +27,7 @@ struct ScriptedCommand {
   std::int32_t status = 0;
   std::uint64_t bytes = 0;  ///< Of a copy or fill; 0: no detail is written.
   probe::CopyDirection direction = probe::CopyDirection::unknown;
+  probe::MemoryType source = probe::MemoryType::unknown, destination = probe::MemoryType::unknown;
 };
 
 /// A source of records that a test writes line by line.
