@@ -7,7 +7,7 @@
 
 #include "xpu/base/result.hpp"
 
-struct signalfd_siginfo;
+struct signalfd_siginfo;  // NOLINT(readability-identifier-naming): the kernel's name
 
 namespace xpu::cli {
 

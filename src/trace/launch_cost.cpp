@@ -23,7 +23,7 @@ int main(int argument_count, char** arguments) {
   operation.geometry = &geometry;
   std::uint64_t recorded = 0;
   for (std::uint32_t sequence = 1; sequence <= launches; ++sequence) {
-    operation.enter_ns = sequence * 1'000u;
+    operation.enter_ns = std::uint64_t{sequence} * 1'000;
     const probe::Submission submission{operation.enter_ns + 300, 0, sequence};
     const probe::Completion completion{1, probe::CompletionStatus::ok, false, 0, {sequence, sequence + 1, sequence + 2, sequence + 3}};
     const probe::OperationId id = process.table->begin(operation);

@@ -41,7 +41,7 @@ CommandRing* CommandRing::make(Queue* queue) noexcept {
 bool CommandRing::push_when_full(PendingCommand command) noexcept {
   drain();
   ring_lock_.lock();
-  const bool is_kept = ring_.size() + kPortion < kMaxCapacity && ring_.push(std::move(command));
+  const bool is_kept = ring_.size() + kPortion < kMaxCapacity && ring_.push(PendingCommand{command});
   ring_lock_.unlock();
   if (!is_kept && watched_id_.load(std::memory_order_relaxed) == command.id) watched_id_.store(0, std::memory_order_relaxed);
   return is_kept;

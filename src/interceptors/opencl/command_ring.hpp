@@ -42,7 +42,7 @@ class CommandRing {
     // Room for a portion that a reader has taken out and may put back.
     ring_lock_.lock();
     const std::size_t pending = ring_.size();
-    const bool is_kept = pending + kPortion < kMaxCapacity && ring_.push(std::move(command));
+    const bool is_kept = pending + kPortion < kMaxCapacity && ring_.push(PendingCommand{command});
     ring_lock_.unlock();
     if (!is_kept) [[unlikely]]
       return push_when_full(command);

@@ -58,7 +58,11 @@ std::string TextTable::render(const TextStyle& style) const {
     for (const std::size_t i : shown) {
       const std::string cell = i == 0 ? shorten(cell_of(i), widths[0]) : cell_of(i);
       const std::string padding = spaces(widths[i], display_width(cell));
-      text += i == 0 ? cell + padding : std::string(kGap, ' ') + padding + cell;
+      if (i == 0) {
+        text.append(cell).append(padding);
+      } else {
+        text.append(kGap, ' ').append(padding).append(cell);
+      }
     }
     text.erase(text.find_last_not_of(' ') + 1);
     return text;
