@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/fuzz/clock_input.hpp"
 #include "tests/fuzz/input_files.hpp"
 #include "tests/fuzz/pieces.hpp"
 #include "tests/support/recording_builder.hpp"
@@ -176,6 +177,41 @@ void make_recordings(const std::vector<Example>& all) {
   }
 }
 
+void make_clocks() {
+  using Head = fuzz::ClockInputHead;
+  using Reading = fuzz::ClockInputReading;
+  const auto write = [](const char* name, const Head& head, const std::vector<Reading>& readings) {
+    std::vector<std::byte> bytes(sizeof head + readings.size() * sizeof(Reading));
+    std::memcpy(bytes.data(), &head, sizeof head);
+    std::memcpy(bytes.data() + sizeof head, readings.data(), readings.size() * sizeof(Reading));
+    write_input(name, bytes);
+  };
+  constexpr std::int64_t kPeriod = 100'000'000;
+  const std::vector<Reading> steady(20, {kPeriod, kPeriod + 3'000, 400, 0});
+  std::vector<Reading> stepping = steady, outlier = steady, wide = steady, back = steady, many_steps;
+  stepping[10].ticks += 5'000'000'000;
+  outlier[10].ticks += 5'000'000'000;
+  outlier[11].ticks -= 5'000'000'000;
+  wide[0].bracket = wide[19].bracket = 4'000'000;
+  wide[7].bracket = -1;
+  back[10].ticks = -3'000'000'000;
+  for (int i = 0; i < 200; ++i) many_steps.push_back({kPeriod, i % 2 == 0 ? kPeriod : 50 * kPeriod, 100, 0});
+  const Head nanoseconds{.first_host_ns = 1'000'000'000'000, .first_ticks = 77};
+  write("clock_steady", nanoseconds, steady);
+  write("clock_step", nanoseconds, stepping);
+  write("clock_outlier", nanoseconds, outlier);
+  write("clock_wide", nanoseconds, wide);
+  write("clock_back", nanoseconds, back);
+  write("clock_many_steps", nanoseconds, many_steps);
+  write("clock_one", nanoseconds, {steady[0]});
+  write("clock_overlapping", nanoseconds, std::vector<Reading>(30, {200, 190, 30'000, 1'000'000}));
+  write("clock_still", nanoseconds, std::vector<Reading>(5, {1'000, 0, 10, 0}));
+  write("clock_wraps", {1'000, 12, 32, 0, 1'000'000'000'000, 0xffff0000},
+        std::vector<Reading>(40, {kPeriod, kPeriod * 12 / 1'000, 500, 0}));
+  write("clock_bad_unit", {0, 0, 99, 0, 0, 0}, steady);
+  write("clock_huge", {1, 1, 64, 0, std::uint64_t{1} << 61, 0}, {{0, INT64_MAX, 1, 0}, {std::int64_t{1} << 60, INT64_MAX, 1, 0}});
+}
+
 }  // namespace
 
 int main(int argument_count, char** arguments) {
@@ -190,5 +226,6 @@ int main(int argument_count, char** arguments) {
   make_compact_files(all);
   make_manifests();
   make_recordings(all);
+  make_clocks();
   return 0;
 }

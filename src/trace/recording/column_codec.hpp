@@ -23,6 +23,9 @@ inline constexpr std::int64_t unzigzag(std::uint64_t value) noexcept {
   return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
 }
 
+/// How the bytes of a stream are stored. The numbers are written to recordings.
+enum class StreamMethod : std::uint8_t { stored = 0, deflated = 1, repeated = 2 };
+
 void put_varint(std::vector<std::byte>& out, std::uint64_t value);
 
 /// Reads from a block's bytes; past the end or after a bad number it yields zeros and stays failed.
