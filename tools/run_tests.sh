@@ -32,8 +32,8 @@ declare -rA stage_packages=(
   [asan]="g++ $build_packages $test_packages"
   [tsan]="g++ $build_packages $test_packages"
   [clang]="clang-19 clang-tidy-19 $build_packages $test_packages"
-  [release]="g++ $build_packages $test_packages libbenchmark-dev valgrind"
-  [end_to_end]="g++ $build_packages $test_packages libbenchmark-dev clpeak hashcat libclblast-dev python3-pyopencl"
+  [release]="g++ $build_packages $test_packages valgrind"
+  [end_to_end]="g++ $build_packages $test_packages clpeak hashcat libclblast-dev python3-pyopencl"
   [fuzz]="clang-19 libclang-rt-19-dev llvm-19 $build_packages libgtest-dev libgmock-dev"
 )
 
