@@ -15,6 +15,7 @@
 #include <map>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trace/test_support/live_folder.hpp"
@@ -39,7 +40,10 @@ Outcome run(const std::string& live_path, const std::string& ending, const std::
             const std::string& variable = "") {
   const std::string errors = (std::filesystem::temp_directory_path() / ("attach-test-" + std::to_string(getpid()))).string();
   std::vector<std::string> variables;
-  for (char** entry = environ; *entry != nullptr; ++entry) variables.emplace_back(*entry);
+  const std::string replaced = variable.substr(0, variable.find('=') + 1);
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (replaced.empty() || !std::string_view(*entry).starts_with(replaced)) variables.emplace_back(*entry);
+  }
   if (!live_path.empty()) variables.push_back("XPU_RECORD=" + live_path);
   if (!variable.empty()) variables.push_back(variable);
   std::vector<char*> environment;

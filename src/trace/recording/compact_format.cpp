@@ -7,12 +7,6 @@
 namespace xpu::trace {
 namespace {
 
-template <typename Structure>
-void put(std::vector<std::byte>& out, const Structure& structure) {
-  const auto bytes = std::as_bytes(std::span(&structure, 1));
-  out.insert(out.end(), bytes.begin(), bytes.end());
-}
-
 // Requires that it is there.
 template <typename Structure>
 Structure take(std::span<const std::byte>& bytes) noexcept {

@@ -76,6 +76,13 @@ std::uint32_t own_checksum(const Structure& structure) noexcept {
   return checksum_of(std::as_bytes(std::span(&structure, 1)).first(sizeof(Structure) - sizeof(std::uint32_t)));
 }
 
+/// Appends the bytes of a structure.
+template <typename Structure>
+void put(std::vector<std::byte>& out, const Structure& structure) {
+  const auto bytes = std::as_bytes(std::span(&structure, 1));
+  out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
 /// What a batch or a table says about the file.
 struct Directory {
   std::vector<CompactProcess> processes;

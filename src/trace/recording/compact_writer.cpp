@@ -9,12 +9,6 @@
 namespace xpu::trace {
 namespace {
 
-template <typename Structure>
-void put(std::vector<std::byte>& out, const Structure& structure) {
-  const auto bytes = std::as_bytes(std::span(&structure, 1));
-  out.insert(out.end(), bytes.begin(), bytes.end());
-}
-
 void pad(std::vector<std::byte>& bytes) { bytes.resize((bytes.size() + kFrameAlignment - 1) / kFrameAlignment * kFrameAlignment); }
 
 void put_frame(std::vector<std::byte>& out, FrameType type, std::span<const std::byte> directory, std::span<const std::byte> payload) {
