@@ -12,7 +12,7 @@ say "packages"
 tools/install_packages.sh
 
 say "build ($build)"
-cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DXPU_BUILD_TESTS=OFF -DXPU_BUILD_BENCH=OFF >/dev/null
+cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON -DXPU_BUILD_TESTS=OFF -DXPU_BUILD_BENCH=OFF >/dev/null
 cmake --build "$build"
 
 # The demo runs on the CPU through PoCL, whatever other drivers are installed; its kernel cache stays in the build folder.

@@ -90,6 +90,7 @@ class Run {
       }
       relay_.wait_until(deadline);
     }
+    recorder_.poll();  // so that its status knows of the end
   }
 
  private:
