@@ -30,7 +30,7 @@ struct ClockInput {
 };
 
 inline ClockInput clock_input(std::span<const std::byte> bytes) {
-  constexpr std::size_t kMostReadings = 4'096;
+  constexpr std::size_t kMostReadings = 256;
   ClockInput input;
   ClockInputHead head;
   if (bytes.size() < sizeof head) return input;
