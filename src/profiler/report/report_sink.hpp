@@ -104,8 +104,11 @@ class ReportSink final : public Sink {
   std::vector<Report::Call> slowest_;
   std::map<std::pair<std::string, std::int32_t>, Report::Call> failed_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, MemorySums> memory_;  // process index, context
-  std::uint64_t overhead_ns_ = 0;
-  bool has_overhead_ = false;
+  struct OverheadSample {
+    std::uint64_t duration_ns, count;
+  };
+  std::uint64_t overhead_ns() const;
+  std::vector<OverheadSample> overhead_samples_;
 };
 
 }  // namespace xpu::profiler

@@ -274,6 +274,8 @@ TEST(ReportTest, EstimatesTheCostOfRecordingFromItsSamples) {
   source.add_overhead(3'000, 3'050, 64);
   const Report report = built(source);
   EXPECT_EQ(report.overhead.program_ns, 80u * 64u);
+  source.add_overhead(10'000, 9'010'000, 64);
+  EXPECT_EQ(built(source).overhead.program_ns, 80u * 64u + 50'000u * 64u + 8'950'000u) << "an interruption of 9 ms does not stand for 64";
   EXPECT_EQ(report.overhead.recorder_ns, 30'000u);
   EXPECT_EQ(built(ScriptedSource()).overhead.program_ns, std::nullopt) << "no sample is not no cost";
 }
