@@ -182,9 +182,11 @@ bool CommandRing::publish_times(const Batch& batch, PendingCommand command) noex
   probe::Ticks& ticks = completion.ticks;
   if (!read_time(command.event, CL_PROFILING_COMMAND_START, ticks.start) || !read_time(command.event, CL_PROFILING_COMMAND_END, ticks.end))
     return false;
-  if (ticks.end <= ticks.start) [[unlikely]] {
+  if (ticks.end <= ticks.start || ticks.start == 0) [[unlikely]] {
     if (ticks.end == 0 && ticks.start == 0) return false;
-    completion.clamped = ticks.end < ticks.start;
+    completion.clamped = ticks.end != ticks.start;
+    // A command that never started has an end and no start on Intel's CPU runtime: one whose dependency failed.
+    if (ticks.start == 0) ticks.start = ticks.end;
     ticks.end = ticks.start;
   }
   if (batch.wants_all_ticks) {
@@ -217,6 +219,7 @@ void CommandRing::learn_from(cl_event event, std::uint64_t end_ticks) noexcept {
   std::uint64_t queued_ticks = 0;
   Device* device = queue->device;
   if (device == nullptr || !read_time(event, CL_PROFILING_COMMAND_QUEUED, queued_ticks)) return;
+  if (queued_ticks == 0) return;  // Intel's CPU runtime says nothing else of markers and barriers
   const ClockDomain before = device->clock.domain();
   device->clock.observe(command, queued_ticks, end_ticks);
   if (device->clock.domain() != before) publish(*device);

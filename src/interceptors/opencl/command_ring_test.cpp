@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "interceptors/opencl/test_support/fake_driver.hpp"
+#include "interceptors/opencl/test_support/immortal.hpp"
 #include "interceptors/opencl/thread_state.hpp"
 
 namespace xpu::interceptors::opencl {
@@ -143,6 +144,34 @@ TEST_F(CommandRingTest, TakesTimesOfZeroForNoTimes) {
   ring_->drain();
   ASSERT_EQ(subscriber_.completed.size(), 1u);
   EXPECT_EQ(subscriber_.completed[0].completion.status, probe::CompletionStatus::untimed);
+}
+
+TEST_F(CommandRingTest, ACommandThatEndedWithoutAStartTookNoTime) {
+  push(CL_COMPLETE);
+  FakeDriver::at(events_[0]).start = 0;
+  FakeDriver::at(events_[0]).end = 5'000;
+  ring_->drain();
+  ASSERT_EQ(subscriber_.completed.size(), 1u);
+  EXPECT_TRUE(subscriber_.completed[0].completion.clamped);
+  EXPECT_EQ(subscriber_.completed[0].completion.ticks.start, 5'000u);
+  EXPECT_EQ(subscriber_.completed[0].completion.ticks.end, 5'000u);
+}
+
+TEST_F(CommandRingTest, ACommandWithoutAQueuedTimeTeachesNothingAboutTheClock) {
+  auto& device = immortal<Device>();
+  device.clock.open(nullptr, 3, true, 1);
+  device.clock.on_use();
+  queue_.device = &device;
+  for (int round = 0; round < 8; ++round) {
+    ring_->prepare_watch();
+    push(CL_COMPLETE);
+    FakeDriver::at(events_.back()).queued = 0;
+    ring_->watch(events_.size(), now_ns());
+    ring_->drain();
+  }
+  device.clock.read();
+  EXPECT_EQ(device.clock.domain(), ClockDomain::unknown);
+  for (const auto& reading : subscriber_.readings) EXPECT_EQ(reading.method, probe::ClockMethod::device_timer);
 }
 
 TEST_F(CommandRingTest, CorrectsAnEndBeforeTheStartAndSaysSo) {
