@@ -50,6 +50,11 @@ class ExitModesTest(EndToEndTest):
             with self.subTest(mode):
                 self.compare([EXIT, mode], lambda: null_driver(XPU_NULL_DURATION_NS=20_000))
 
+    def test_a_driver_that_is_dead_in_children_is_not_asked_there(self):
+        for mode in ("fork_child_exits", "fork_child_exits_now"):
+            with self.subTest(mode):
+                self.compare([EXIT, mode], lambda: null_driver(XPU_NULL_DURATION_NS=20_000, XPU_NULL_FAULTS="dead_in_children"))
+
     @needs(POCL_ICD)
     def test_on_pocl(self):
         for mode in modes_of(EXIT):

@@ -53,6 +53,11 @@ class DeviceClock {
   /// The host clock that the device's clock is, when that is known.
   ClockDomain domain() const noexcept { return domain_.load(std::memory_order_relaxed); }
 
+  /// In a forked child, which may never use the device: many drivers hang there, so nobody asks before it does.
+  void forget_use_after_fork() noexcept {
+    is_used_.store(false, std::memory_order_relaxed);
+    is_wanted_.store(false, std::memory_order_relaxed);
+  }
   void lock_before_fork() noexcept XPU_NO_THREAD_SAFETY_ANALYSIS { mutex_.lock(); }
   void unlock_after_fork() noexcept XPU_NO_THREAD_SAFETY_ANALYSIS { mutex_.unlock(); }
 

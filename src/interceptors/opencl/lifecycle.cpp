@@ -117,6 +117,7 @@ void unlock_everything() noexcept {
 // What is pending is the parent's: its events belong to the parent's driver, and its records are the parent's.
 void in_child() noexcept {
   unlock_everything();
+  for (Device* device = g_objects.devices.first(); device != nullptr; device = device->next) device->clock.forget_use_after_fork();
   for (Queue* queue = g_objects.queues.first(); queue != nullptr; queue = queue->next) forget_rings_after_fork(*queue);
   forget_thread_state_after_fork();
   g_is_harvesting.store(false, std::memory_order_relaxed);

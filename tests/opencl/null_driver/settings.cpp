@@ -1,5 +1,7 @@
 #include "null_driver/settings.hpp"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -41,6 +43,8 @@ void apply_fault(Faults& faults, std::string_view word) {
     faults.backward = true;
   } else if (matches(word, "no_timer", value)) {
     faults.no_timer = true;
+  } else if (matches(word, "dead_in_children", value)) {
+    faults.dead_in_children = true;
   } else if (matches(word, "refuse_profiling_queues", value)) {
     faults.refuse_profiling_queues = true;
   } else if (matches(word, "fail_enqueue", value)) {
@@ -73,6 +77,7 @@ Settings read_settings() {
   result.calls_path = calls != nullptr && *calls != '\0' ? calls : nullptr;
   result.faults = parse_faults(std::getenv("XPU_NULL_FAULTS"));
   result.enqueue_faults = result.faults.any_on_enqueue();
+  result.process = getpid();
   result.clock = clock_parameters_from_environment();
   result.clock.step_ns = result.faults.step_ns;
   return result;
@@ -93,5 +98,9 @@ Faults parse_faults(const char* text) {
 }
 
 const Settings settings = read_settings();
+
+void hang_in_child() noexcept {
+  while (settings.faults.dead_in_children && getpid() != settings.process) pause();
+}
 
 }  // namespace xpu::null_driver

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 
 #include "null_driver/null_clock.hpp"
@@ -12,6 +14,7 @@ struct Faults {
   bool zero_times = false;                // zero_times: all stamps read 0
   bool backward = false;                  // backward: END reads 1000 ns before START
   bool no_timer = false;                  // no_timer: the timer queries answer CL_INVALID_OPERATION
+  bool dead_in_children = false;          // dead_in_children: in a process forked later the timer never answers
   bool refuse_profiling_queues = false;   // refuse_profiling_queues: no queue with CL_QUEUE_PROFILING_ENABLE
   std::uint64_t fail_enqueue = 0;         // fail_enqueue=N: every N-th enqueue is refused with CL_OUT_OF_RESOURCES
   std::uint64_t fail_command = 0;         // fail_command=N: every N-th command ends with status -5 and has no profiling info
@@ -35,11 +38,15 @@ struct Settings {
   const char* calls_path = nullptr;     // XPU_NULL_CALLS: where the counts of driver calls go at exit; null: calls are not counted
   Faults faults;
   bool enqueue_faults = false;  // faults.any_on_enqueue()
+  pid_t process = 0;            // that loaded the driver
   ClockParameters clock;        // without the step
 };
 
 /// Has nothing to destroy: the driver answers calls made while the process exits.
 extern const Settings settings;
+
+/// With the fault dead_in_children, in such a child: never returns.
+void hang_in_child() noexcept;
 
 /// Reads a fault list; words that it does not know are reported on standard error, because a misspelt fault would make a test pass in vain.
 Faults parse_faults(const char* text);
