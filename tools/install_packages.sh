@@ -50,8 +50,11 @@ if [[ $(id -u) -ne 0 ]]; then
   as_root=(sudo)
 fi
 
+# No pipe into grep -q: it ends at its first match, and what still writes to it then fails, now and then.
 has_candidate() {
-  apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'
+  local policy
+  policy=$(LC_ALL=C apt-cache policy "$1" 2>/dev/null)
+  [[ $policy =~ Candidate:\ [^\(] ]]
 }
 for package in "${missing[@]}"; do
   if ! has_candidate "$package"; then
