@@ -24,6 +24,7 @@ FORBIDDEN_TEXT = [
     (re.compile(r"(?<![\w.$}])/(?:home|root|work)/\w"), "a path of one machine"),
     (re.compile(r"\b(?:TO[D]O|FIX[M]E|XX[X])\b"), "unfinished work belongs in the issue tracker"),
     (re.compile(r"-march=nativ[e]"), "what we build runs on other machines than the one that built it"),
+    (re.compile(r"(?<!\|)\| *grep -[a-zA-Z]*q"), "grep -q ends at its first match, and under pipefail what writes to it then fails now and then"),
 ]
 CODESPELL_IGNORE = "reprot"  # typed on purpose by a test of the command line
 
@@ -241,6 +242,7 @@ def self_test():
             {"a/b.md": "see /ho" + "me/someone/file\n"},
             {"a/b.cpp": "// TO" + "DO later\n"},
             {"CMakeLists.txt": "add_compile_options(-march=" + "native)\n"},
+            {"tools/a.sh": "ls | gr" + "ep -q a\n"},
         ],
         "readmes": [{"src/trace/CMakeLists.txt": "xpu_library(trace)\n"}, {"src/base/README.md": "line\n" * (README_MAX_LINES + 1)}],
         "packages": [{"packages.txt": "two names\n"}, {"packages.txt": "undocumented\n"}],

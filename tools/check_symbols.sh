@@ -41,7 +41,7 @@ check_opencl_layer() {
     [[ $name == xpu_* || " $opencl_layer_names " == *" $name "* ]] || fail "$library exports '$(c++filt "$name")', which no OpenCL loader asks for"
   done
   for name in $opencl_layer_names; do
-    exported_names "$library" | grep -qx "$name" || missing+=" $name"
+    exported_names "$library" | grep -x "$name" >/dev/null || missing+=" $name"
   done
   [[ -z $missing ]] || fail "$library does not export$missing"
 }
@@ -79,7 +79,7 @@ report_versions() {
 # Programs and layers find libxpu.so relative to themselves, so that a moved or unpacked tree works.
 check_runpath() {
   local object=$1 entry
-  readelf --dynamic "$object" | grep -q 'Shared library: \[libxpu\.so\.0\]' || { fail "$object does not link libxpu.so.0"; return; }
+  readelf --dynamic "$object" | grep 'Shared library: \[libxpu\.so\.0\]' >/dev/null || { fail "$object does not link libxpu.so.0"; return; }
   entry=$(readelf --dynamic "$object" | sed -n 's/.*Library runpath: \[\(.*\)\]/\1/p')
   # shellcheck disable=SC2016  # $ORIGIN is meant for the dynamic linker
   [[ ${entry%%:*} == '$ORIGIN'* ]] || fail "$object has the RUNPATH '$entry', it must begin with \$ORIGIN"
