@@ -38,7 +38,7 @@ TEST(Check, CountedLossesAreNoProblem) {
   const std::string text = check_text(report);
   EXPECT_THAT(text, HasSubstr("OK: 3 commands, 1 lost, 0 pending, nothing unexplained"));
   EXPECT_THAT(text, HasSubstr("lost in queue 1 of process 77: 1 (no_chunk)"));
-  EXPECT_THAT(text, HasSubstr("clock of device 0 (a device) in process 77: 12 readings, error at most 1.50 us (median 100 ns)"));
+  EXPECT_THAT(text, HasSubstr("clock of device 0 (a device) in process 77: 12 readings, error at most 1.50 µs (median 100 ns)"));
 }
 
 TEST(Check, AQueueThatDoesNotBalanceIsNamed) {

@@ -9,13 +9,6 @@
 namespace xpu::cli {
 namespace {
 
-constexpr std::uint64_t kSecond = 1'000'000'000;
-
-std::string three_digits(double value, std::string_view unit) {
-  const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
-  return fmt::format("{:.{}f} {}", value, decimals, unit);
-}
-
 struct Number {
   double value = 0;
   std::string_view unit;
@@ -30,33 +23,6 @@ std::optional<Number> split_number(std::string_view text) {
 }
 
 }  // namespace
-
-std::string with_thousands(std::uint64_t value) {
-  std::string text = fmt::format("{}", value);
-  for (std::size_t end = text.size(); end > 3; end -= 3) text.insert(end - 3, 1, ',');
-  return text;
-}
-
-std::string duration_text(std::uint64_t ns) {
-  const auto value = static_cast<double>(ns);
-  if (ns < 1'000) return fmt::format("{} ns", ns);
-  if (value < 999.5e3) return three_digits(value / 1e3, "us");
-  if (value < 999.5e6) return three_digits(value / 1e6, "ms");
-  if (ns < 120 * kSecond) return three_digits(value / 1e9, "s");
-  const std::uint64_t seconds = ns / kSecond;
-  if (seconds < 7'200) return fmt::format("{} min {:02} s", seconds / 60, seconds % 60);
-  return fmt::format("{} h {:02} min", seconds / 3'600, seconds / 60 % 60);
-}
-
-std::string bytes_text(std::uint64_t bytes) {
-  if (bytes < 1'024) return fmt::format("{} B", bytes);
-  double value = static_cast<double>(bytes) / 1'024;
-  for (const char* unit : {"KiB", "MiB", "GiB"}) {
-    if (value < 1'023.95) return fmt::format("{:.1f} {}", value, unit);
-    value /= 1'024;
-  }
-  return fmt::format("{:.1f} TiB", value);
-}
 
 std::string counted(std::uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", with_thousands(count), noun, count == 1 ? "" : noun.ends_with("s") ? "es" : "s");
@@ -108,15 +74,6 @@ std::string shell_word(std::string_view text) {
     }
   }
   return quoted + "'";
-}
-
-std::string printable(std::string_view text) {
-  std::string clean(text);
-  for (char& c : clean) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) c = '?';
-  }
-  return clean;
 }
 
 }  // namespace xpu::cli

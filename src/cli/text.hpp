@@ -5,16 +5,11 @@
 #include <string_view>
 
 #include "xpu/base/result.hpp"
+#include "xpu/base/text.hpp"
 
 /// Figures as people read and type them.
 namespace xpu::cli {
 
-/// "12,345".
-std::string with_thousands(std::uint64_t value);
-/// Three significant digits and a unit: "980 ns", "12.3 ms", "1.23 s", "4 min 05 s".
-std::string duration_text(std::uint64_t ns);
-/// "512 B", "1.5 MiB".
-std::string bytes_text(std::uint64_t bytes);
 /// "1 command", "2 commands": `noun` takes an s.
 std::string counted(std::uint64_t count, std::string_view noun);
 
@@ -25,7 +20,5 @@ Result<std::uint64_t> parse_duration(std::string_view text);
 
 /// As it is when a shell would take it as one plain word, else in single quotes.
 std::string shell_word(std::string_view text);
-/// Control characters replaced by '?', so that a name from a file cannot move the cursor.
-std::string printable(std::string_view text);
 
 }  // namespace xpu::cli

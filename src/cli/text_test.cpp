@@ -5,36 +5,6 @@
 namespace xpu::cli {
 namespace {
 
-TEST(Text, GroupsDigitsByThrees) {
-  EXPECT_EQ(with_thousands(0), "0");
-  EXPECT_EQ(with_thousands(999), "999");
-  EXPECT_EQ(with_thousands(1'000), "1,000");
-  EXPECT_EQ(with_thousands(12'345'678), "12,345,678");
-}
-
-TEST(Text, ADurationHasThreeDigitsAndAUnit) {
-  EXPECT_EQ(duration_text(0), "0 ns");
-  EXPECT_EQ(duration_text(999), "999 ns");
-  EXPECT_EQ(duration_text(1'234), "1.23 us");
-  EXPECT_EQ(duration_text(12'340'000), "12.3 ms");
-  EXPECT_EQ(duration_text(1'230'000'000), "1.23 s");
-  EXPECT_EQ(duration_text(245'000'000'000), "4 min 05 s");
-  EXPECT_EQ(duration_text(7'260'000'000'000), "2 h 01 min");
-}
-
-TEST(Text, ADurationThatRoundsUpTakesTheNextUnit) {
-  EXPECT_EQ(duration_text(999'600), "1.00 ms");
-  EXPECT_EQ(duration_text(9'996'000), "10.0 ms");
-  EXPECT_EQ(duration_text(999'700'000), "1.00 s");
-}
-
-TEST(Text, BytesHaveBinaryUnits) {
-  EXPECT_EQ(bytes_text(1'023), "1023 B");
-  EXPECT_EQ(bytes_text(1'536), "1.5 KiB");
-  EXPECT_EQ(bytes_text(std::uint64_t{3} << 30), "3.0 GiB");
-  EXPECT_EQ(bytes_text(std::uint64_t{5} << 40), "5.0 TiB");
-}
-
 TEST(Text, ANounBesideACountIsInflected) {
   EXPECT_EQ(counted(1, "command"), "1 command");
   EXPECT_EQ(counted(0, "command"), "0 commands");
@@ -75,8 +45,6 @@ TEST(Text, AWordIsQuotedOnlyWhenAShellWouldReadItOtherwise) {
   EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
   EXPECT_EQ(shell_word(""), "''");
 }
-
-TEST(Text, ControlCharactersDoNotReachTheTerminal) { EXPECT_EQ(printable("a\x1b[2J\nb\x7f"), "a?[2J?b?"); }
 
 }  // namespace
 }  // namespace xpu::cli

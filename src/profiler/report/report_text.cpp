@@ -41,7 +41,7 @@ std::string percent_of(std::uint64_t part, std::uint64_t whole) {
 }
 
 std::string plural(std::uint64_t count, std::string_view noun) {
-  return grouped(count) + ' ' + std::string(noun) + (count == 1 ? "" : "s");
+  return with_thousands(count) + ' ' + std::string(noun) + (count == 1 ? "" : "s");
 }
 
 /// A column of times of one kind, in one unit.
@@ -122,7 +122,7 @@ class ReportText {
   }
   void finish_table(const TextTable& table, std::size_t shown, std::size_t all) {
     text_ += '\n' + table.render(style_);
-    if (shown < all) line(style_.dim(fmt::format("… and {} more (--top 0 shows all)", grouped(all - shown))));
+    if (shown < all) line(style_.dim(fmt::format("… and {} more (--top 0 shows all)", with_thousands(all - shown))));
   }
   bool many_processes() const { return report_.processes.size() > 1; }
   std::string of_process(std::uint64_t pid) const { return many_processes() ? fmt::format(" of process {}", pid) : ""; }
@@ -154,7 +154,7 @@ void ReportText::headline() {
     end = "end not known";
     bad_end = true;
   }
-  if (program.wall_ns) end += " after " + single_time(*program.wall_ns);
+  if (program.wall_ns) end += " after " + duration_text(*program.wall_ns);
   fact("program", style_.bold(shorten(command, room_beside(end))) + "  " + (bad_end ? style_.alarming(end) : end));
   if (!program.path.empty()) fact("recording", printable(program.path));
   if (!program.finished) fact("", style_.alarming("the recording was not finished"));
@@ -173,8 +173,8 @@ void ReportText::device_line(const Report::Device& device) {
   if (!device.driver.empty()) text += " (" + printable(device.driver) + ')';
   std::string use = "not used";
   if (device.span_ns) {
-    use = fmt::format("busy {} of {}, idle {}", percent_of(*device.busy_ns, *device.span_ns), single_time(*device.span_ns),
-                      single_time(*device.idle_ns));
+    use = fmt::format("busy {} of {}, idle {}", percent_of(*device.busy_ns, *device.span_ns), duration_text(*device.span_ns),
+                      duration_text(*device.idle_ns));
   } else if (device.commands != 0) {
     use = "busy time not known";
   }
@@ -187,19 +187,19 @@ void ReportText::commands_line() {
   for (const Report::Transfer& copy : report_.copies) copies += copy.calls;
   for (const Report::Transfer& fill : report_.fills) fills += fill.calls;
   const Report::Conservation& books = report_.conservation;
-  std::string text = grouped(books.submitted) + " submitted";
+  std::string text = with_thousands(books.submitted) + " submitted";
   std::string parts;
   const auto part = [&](std::uint64_t count, std::string_view one, std::string_view many) {
-    if (count != 0) parts += fmt::format("{}{} {}", parts.empty() ? ": " : ", ", grouped(count), count == 1 ? one : many);
+    if (count != 0) parts += fmt::format("{}{} {}", parts.empty() ? ": " : ", ", with_thousands(count), count == 1 ? one : many);
   };
   if (options_.kernels_regex.empty()) part(kernels, "kernel", "kernels");
   part(copies, "copy", "copies");
   part(fills, "fill", "fills");
   text += parts;
   text += "; ";
-  text += books.lost == 0 ? "none lost" : style_.alarming(fmt::format("{} lost", grouped(books.lost)));
-  if (books.failed != 0) text += "; " + style_.alarming(fmt::format("{} failed", grouped(books.failed)));
-  if (books.pending != 0) text += "; " + style_.alarming(fmt::format("{} pending", grouped(books.pending)));
+  text += books.lost == 0 ? "none lost" : style_.alarming(fmt::format("{} lost", with_thousands(books.lost)));
+  if (books.failed != 0) text += "; " + style_.alarming(fmt::format("{} failed", with_thousands(books.failed)));
+  if (books.pending != 0) text += "; " + style_.alarming(fmt::format("{} pending", with_thousands(books.pending)));
   fact("commands", text);
 }
 
@@ -255,8 +255,8 @@ void ReportText::kernels() {
     const Report::Kernel& row = rows[i];
     std::vector<std::string> cells = {printable(row.name)};
     if (place != nullptr) cells.push_back(place_of(row));
-    cells.push_back(grouped(row.calls));
-    if (failures) cells.push_back(grouped(row.failed));
+    cells.push_back(with_thousands(row.calls));
+    if (failures) cells.push_back(with_thousands(row.failed));
     cells.insert(cells.end(),
                  {total.cell(i), percent(row.share), average.cell(i), shortest.cell(i), median.cell(i), p99.cell(i), longest.cell(i)});
     if (delays) cells.push_back(delay.cell(i));
@@ -279,9 +279,9 @@ void ReportText::transfers(std::string_view title, const std::vector<Report::Tra
     const Report::Transfer& row = transfers[i];
     std::string route = row.route;
     std::replace(route.begin(), route.end(), '_', ' ');
-    std::vector<std::string> cells = {route, grouped(row.calls)};
-    if (failures) cells.push_back(grouped(row.failed));
-    cells.push_back(row.bytes ? single_bytes(*row.bytes) : "-");
+    std::vector<std::string> cells = {route, with_thousands(row.calls)};
+    if (failures) cells.push_back(with_thousands(row.failed));
+    cells.push_back(row.bytes ? bytes_text(*row.bytes) : "-");
     cells.push_back(total.cell(i));
     cells.push_back(row.bytes_per_s ? fmt::format("{:.2f}", static_cast<double>(*row.bytes_per_s) / 1e9) : "-");
     table.add_row(std::move(cells));
@@ -305,8 +305,8 @@ void ReportText::api() {
   table.add_column(longest.heading("max"));
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Report::Api& row = rows[i];
-    std::vector<std::string> cells = {printable(row.name) + (row.waits ? " (waits)" : ""), grouped(row.calls)};
-    if (failures) cells.push_back(grouped(row.failed));
+    std::vector<std::string> cells = {printable(row.name) + (row.waits ? " (waits)" : ""), with_thousands(row.calls)};
+    if (failures) cells.push_back(with_thousands(row.failed));
     cells.insert(cells.end(), {total.cell(i), average.cell(i), longest.cell(i)});
     table.add_row(std::move(cells));
   }
@@ -320,16 +320,17 @@ void ReportText::calls() {
     std::vector<std::string> parts;
     for (std::size_t i = 0; i < std::min(kSlowestShown, report_.slowest_calls.size()); ++i) {
       const Report::Call& call = report_.slowest_calls[i];
-      parts.push_back(fmt::format("{} {} at {}{}", printable(call.name), single_time(call.duration_ns.value_or(0)),
-                                  single_time(call.start_ns), of_process(call.pid)));
+      parts.push_back(fmt::format("{} {} at {}{}", printable(call.name), duration_text(call.duration_ns.value_or(0)),
+                                  signed_duration_text(call.start_ns), of_process(call.pid)));
     }
     fact("slowest", parts);
   }
   for (std::size_t i = 0; i < shown_rows(report_.failed_calls); ++i) {
     const Report::Call& call = report_.failed_calls[i];
-    fact(i == 0 ? "failed" : "", style_.alarming(fmt::format("{} returned {}, {}", printable(call.name), call.result,
-                                                             call.calls == 1 ? "once" : fmt::format("{} times", grouped(call.calls)))) +
-                                     fmt::format(", first at {}{}", single_time(call.start_ns), of_process(call.pid)));
+    fact(i == 0 ? "failed" : "",
+         style_.alarming(fmt::format("{} returned {}, {}", printable(call.name), call.result,
+                                     call.calls == 1 ? "once" : fmt::format("{} times", with_thousands(call.calls)))) +
+             fmt::format(", first at {}{}", signed_duration_text(call.start_ns), of_process(call.pid)));
   }
 }
 
@@ -342,8 +343,8 @@ void ReportText::memory() {
   table.add_column("released");
   const std::vector<Report::Memory> rows = top_rows(report_.memory);
   for (const Report::Memory& row : rows) {
-    table.add_row({fmt::format("context {}{}", row.context, of_process(row.pid)), single_bytes(row.peak_bytes),
-                   single_bytes(row.alive_bytes), grouped(row.allocations), grouped(row.releases)});
+    table.add_row({fmt::format("context {}{}", row.context, of_process(row.pid)), bytes_text(row.peak_bytes), bytes_text(row.alive_bytes),
+                   with_thousands(row.allocations), with_thousands(row.releases)});
   }
   finish_table(table, rows.size(), report_.memory.size());
 }
@@ -351,13 +352,13 @@ void ReportText::memory() {
 void ReportText::books() {
   const Report::Conservation& books = report_.conservation;
   text_ += '\n';
-  const std::string sum = fmt::format("{} submitted = {} recorded + {} lost + {} pending", grouped(books.submitted),
-                                      grouped(books.recorded), grouped(books.lost), grouped(books.pending));
+  const std::string sum = fmt::format("{} submitted = {} recorded + {} lost + {} pending", with_thousands(books.submitted),
+                                      with_thousands(books.recorded), with_thousands(books.lost), with_thousands(books.pending));
   fact("books",
        std::vector{sum, books.unexplained == 0 ? "0 unexplained" : style_.alarming(fmt::format("{} UNEXPLAINED", books.unexplained))});
   std::vector<std::string> details;
   const auto detail = [&](std::uint64_t count, std::string_view text) {
-    if (count != 0) details.push_back(grouped(count) + ' ' + std::string(text));
+    if (count != 0) details.push_back(with_thousands(count) + ' ' + std::string(text));
   };
   detail(books.untimed, "without times");
   detail(books.refused, books.refused == 1 ? "call refused by the driver" : "calls refused by the driver");
@@ -365,7 +366,8 @@ void ReportText::books() {
   detail(books.other_records_lost, "records of calls, waits and memory lost");
   fact("", details);
   for (const Report::Loss& loss : report_.losses) {
-    fact("lost", style_.alarming(fmt::format("{} on queue {}{}: {}", grouped(loss.count), loss.queue, of_process(loss.pid), loss.cause)));
+    fact("lost",
+         style_.alarming(fmt::format("{} on queue {}{}: {}", with_thousands(loss.count), loss.queue, of_process(loss.pid), loss.cause)));
   }
   pending();
   clocks();
@@ -378,16 +380,17 @@ void ReportText::pending() {
   const std::size_t shown = std::min(commands.size(), kPendingShown);
   for (std::size_t i = 0; i < shown; ++i) {
     fact(i == 0 ? "pending" : "", fmt::format("{} on queue {}{}, submitted at {}", printable(commands[i].name), commands[i].queue,
-                                              of_process(commands[i].pid), single_time(commands[i].enter_ns)));
+                                              of_process(commands[i].pid), signed_duration_text(commands[i].enter_ns)));
   }
-  if (shown < commands.size()) fact("", fmt::format("… and {} more", grouped(commands.size() - shown)));
+  if (shown < commands.size()) fact("", fmt::format("… and {} more", with_thousands(commands.size() - shown)));
 }
 
 void ReportText::clocks() {
   for (const Report::Clock& clock : report_.clocks) {
     std::string error = fmt::format("device {}{}: ", clock.device, of_process(clock.pid));
     if (clock.error_max_ns) {
-      error += fmt::format("error at most {}, median {}", single_time(*clock.error_max_ns), single_time(clock.error_median_ns.value_or(0)));
+      error +=
+          fmt::format("error at most {}, median {}", duration_text(*clock.error_max_ns), duration_text(clock.error_median_ns.value_or(0)));
     } else {
       error += "no command was placed in host time";
     }
@@ -403,11 +406,11 @@ void ReportText::overhead() {
   if (!overhead.program_ns && !overhead.recorder_ns) return;
   std::vector<std::string> parts;
   if (overhead.program_ns) {
-    parts.push_back("about " + single_time(*overhead.program_ns) + " in the program");
+    parts.push_back("about " + duration_text(*overhead.program_ns) + " in the program");
     if (report_.program.wall_ns)
       parts.back() += fmt::format(" ({} of its time)", percent_of(*overhead.program_ns, *report_.program.wall_ns));
   }
-  if (overhead.recorder_ns) parts.push_back(single_time(*overhead.recorder_ns) + " CPU in the recorder");
+  if (overhead.recorder_ns) parts.push_back(duration_text(*overhead.recorder_ns) + " CPU in the recorder");
   fact("overhead", parts);
 }
 

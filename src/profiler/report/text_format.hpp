@@ -7,26 +7,15 @@
 #include <string>
 #include <string_view>
 
+#include "xpu/base/text.hpp"
+
 namespace xpu::profiler {
 
 /// Columns that a text takes on a terminal: one per code point.
 std::size_t display_width(std::string_view text);
 
-/// A text that was written by a foreign program, made safe for a terminal: control characters and bytes that are not UTF-8 become '?'.
-std::string printable(std::string_view text);
-
 /// At most `width` columns, the middle left out: kernel names differ at both ends.
 std::string shorten(const std::string& text, std::size_t width);
-
-/// "12,345,678"
-std::string grouped(std::uint64_t number);
-
-/// A single time with the unit that suits it: "12.3 µs".
-std::string single_time(std::uint64_t ns);
-std::string single_time(std::int64_t ns);
-
-/// "4.0 MiB"
-std::string single_bytes(std::uint64_t bytes);
 
 /// The unit and the decimals in which all times of a column are shown, chosen so that the largest has at most four digits before the point
 /// and the smallest does not vanish.

@@ -6,10 +6,6 @@
 
 namespace xpu::profiler {
 
-/// Bytes of the well-formed UTF-8 sequence (RFC 3629: no overlong forms, no surrogates) at the front of `text`, which must not be empty; 0
-/// when there is none.
-std::size_t utf8_length(std::string_view text);
-
 /// Appends `text` with quotes round it as a JSON string that every reader takes: control characters, quotes and backslashes escaped, bytes
 /// that are not UTF-8 replaced by U+FFFD, one per byte.
 void append_json_string(std::string& out, std::string_view text);

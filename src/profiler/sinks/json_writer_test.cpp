@@ -1,10 +1,13 @@
 #include "profiler/sinks/json_writer.hpp"
+#include "xpu/base/text.hpp"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <random>
+
+#include "xpu/base/text.hpp"
 
 namespace xpu::profiler {
 namespace {
