@@ -85,8 +85,8 @@ struct DeviceActivity : Activity {
   CommandState state = CommandState::completed;
   std::int32_t native_status = 0;
   bool timed = false;  ///< `duration_ns` is known.
-  bool placed =
-      false;  ///< `start_ns` is known as well. Without it `start_ns` is time of the device's own clock, good for differences only.
+  /// `start_ns` is known as well. Without it `start_ns` is time of the device's own clock, good for differences only.
+  bool placed = false;
   std::uint64_t error_ns = 0;
   std::optional<std::int64_t> queued_ns, submitted_ns;  ///< When the driver took it, and when the device got it.
   /// 0, or the row beside its queue's own on which it overlaps nothing: commands of one queue that ran at the same time have different

@@ -48,8 +48,8 @@ struct Report {
   struct Device {
     std::uint32_t id = 0;  ///< Index in `devices`, what kernels refer to.
     std::string name, driver;
-    std::optional<std::uint64_t>
-        busy_ns;  ///< Union over all queues of the time in which some command ran (markers and barriers are no work).
+    /// Union over all queues of the time in which some command ran (markers and barriers are no work).
+    std::optional<std::uint64_t> busy_ns;
     std::optional<std::uint64_t> idle_ns;  ///< span - busy.
     std::optional<std::uint64_t> span_ns;  ///< First start to last end; empty when nothing was timed.
     std::uint64_t commands = 0;
@@ -137,8 +137,8 @@ struct Report {
     std::uint64_t pid = 0;
     ClockDomain domain = ClockDomain::unknown;
     std::optional<double> tick_ns;
-    std::optional<std::uint64_t> error_median_ns,
-        error_max_ns;  ///< Half-width of the interval that holds the true time, over all commands.
+    /// Half-width of the interval that holds the true time, over all commands.
+    std::optional<std::uint64_t> error_median_ns, error_max_ns;
     std::uint64_t readings = 0;
   };
   struct Overhead {
