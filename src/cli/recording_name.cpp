@@ -29,6 +29,9 @@ bool is_folder(const std::string& path) {
   return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+/// The root ends with a slash already.
+std::string as_prefix(const std::string& folder) { return folder.ends_with('/') ? folder : folder + "/"; }
+
 }  // namespace
 
 Result<std::string> working_directory() {
@@ -48,7 +51,7 @@ std::string default_recording_name(std::string_view program, const std::tm& loca
 Result<std::string> output_path(const std::string& given, const std::string& folder) {
   if (given.empty() || given.ends_with('/'))
     return Error{ErrorCode::invalid_argument, fmt::format("-o {} does not name a file", shell_word(given))};
-  std::string path = given.starts_with('/') ? given : folder + "/" + given;
+  std::string path = given.starts_with('/') ? given : as_prefix(folder) + given;
   if (!given.ends_with(kSuffix)) {
     if (is_folder(path))
       return Error{ErrorCode::invalid_argument,
@@ -60,7 +63,7 @@ Result<std::string> output_path(const std::string& given, const std::string& fol
 }
 
 std::string unused_default_path(std::string_view program, const std::tm& local_time, const std::string& folder) {
-  const std::string base = folder + "/" + default_recording_name(program, local_time);
+  const std::string base = as_prefix(folder) + default_recording_name(program, local_time);
   std::string name = base;
   for (int count = 2; exists(name + std::string(kSuffix)) || exists(name + std::string(kLiveSuffix)); ++count) {
     name = fmt::format("{}-{}", base, count);
@@ -77,7 +80,7 @@ Result<std::string> find_recording(const std::string& name) {
 }
 
 std::string short_path(const std::string& path, const std::string& folder) {
-  const std::string prefix = folder.ends_with('/') ? folder : folder + "/";
+  const std::string prefix = as_prefix(folder);
   return path.starts_with(prefix) && path.size() > prefix.size() ? path.substr(prefix.size()) : path;
 }
 

@@ -41,6 +41,7 @@ TEST_F(RecordingName, WithAndWithoutSuffixIsTheSameFile) {
   EXPECT_EQ(*output_path("a", folder_), folder_ + "/a.xpu");
   EXPECT_EQ(*output_path("a.xpu", folder_), folder_ + "/a.xpu");
   EXPECT_EQ(*output_path("/b/a", folder_), "/b/a.xpu");
+  EXPECT_EQ(*output_path("a", "/"), "/a.xpu") << "the root ends with a slash already";
 }
 
 TEST_F(RecordingName, AFolderIsNoName) {
