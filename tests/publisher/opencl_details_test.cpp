@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <thread>
 #include <vector>
@@ -421,6 +422,23 @@ TEST_F(OpenClDetailsTest, ClockReadingsComeFromTheDriversTimer) {
   const auto readings = subscriber_.readings();
   ASSERT_FALSE(readings.empty());
   for (const auto& reading : readings) EXPECT_EQ(reading.method, probe::ClockMethod::device_timer);
+}
+
+TEST_F(OpenClDetailsTest, TheFirstCommandAfterAPauseHasAReadingBesideIt) {
+  cl_command_queue queue = setup_.queue();
+  cl_kernel kernel = setup_.ready_kernel("tiny", 1);
+  opencl_programs::launch(queue, kernel);
+  XPU_CL(clFinish(queue));
+  finished();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the pause is the subject
+  const std::uint64_t before_ns = now_ns();
+  opencl_programs::launch(queue, kernel);
+  const std::uint64_t after_ns = now_ns();
+  const auto readings = subscriber_.readings();
+  EXPECT_TRUE(std::any_of(readings.begin(), readings.end(), [&](const probe::ClockReading& reading) {
+    return reading.host_before_ns >= before_ns && reading.host_after_ns <= after_ns;
+  }));
+  XPU_CL(clFinish(queue));
 }
 
 }  // namespace

@@ -47,6 +47,11 @@ void Command::find_kernel(cl_kernel handle) noexcept {
   operation_.kernel = kernel->id;
 }
 
+void Command::read_clock() noexcept {
+  ring_->queue->device->clock.read_if_due();
+  operation_.enter_ns = now_ns();
+}
+
 void Command::begin_sample() noexcept {
   thread_->until_sample = kSampleEvery;
   is_sampled_ = true;

@@ -53,6 +53,7 @@ class Command {
   [[gnu::cold]] void find_ring() noexcept;
   [[gnu::cold]] void find_kernel(cl_kernel handle) noexcept;
   [[gnu::cold]] void pass_on() noexcept;
+  [[gnu::cold]] void read_clock() noexcept;
   [[gnu::cold]] void begin_sample() noexcept;
   [[gnu::cold]] void end_sample(std::uint64_t returned_ns) noexcept;
   [[gnu::cold]] void accept_without_ring(std::uint64_t exit_ns) noexcept;
@@ -117,6 +118,9 @@ class Command {
     ring_->prepare_watch();
   }
   operation_.enter_ns = now_ns();
+  // After a pause nobody has read the clock for long, and the command may run for long before anybody does.
+  if (ring_ != nullptr && ring_->queue->device != nullptr && ring_->queue->device->clock.is_due(operation_.enter_ns)) [[unlikely]]
+    read_clock();
   id_ = listener_->begin(operation_);
   if (id_ == 0) [[unlikely]]
     return program_event_;

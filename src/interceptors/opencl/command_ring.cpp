@@ -117,7 +117,7 @@ std::size_t CommandRing::drain_portion(std::size_t limit) noexcept {
       finish_without_times(batch[index]);
     }
   }
-  if (queue->device != nullptr) queue->device->clock.read_if_due();
+  if (count != 0 && queue->device != nullptr) queue->device->clock.read_if_due();
   return count;
 }
 

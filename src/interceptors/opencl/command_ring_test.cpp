@@ -174,6 +174,21 @@ TEST_F(CommandRingTest, ACommandWithoutAQueuedTimeTeachesNothingAboutTheClock) {
   for (const auto& reading : subscriber_.readings) EXPECT_EQ(reading.method, probe::ClockMethod::device_timer);
 }
 
+TEST_F(CommandRingTest, ReadsTheClockOnTheWayOnlyWhenSomethingEnded) {
+  auto& device = immortal<Device>();
+  device.clock.open(nullptr, 3, true, 1);
+  device.clock.on_use();
+  queue_.device = &device;
+  const std::uint64_t begin_ns = now_ns();
+  while (now_ns() - begin_ns < 60'000'000) {  // until a reading is due
+  }
+  ring_->drain();
+  EXPECT_EQ(subscriber_.readings.size(), 1u) << "an idle program's recording does not grow";
+  push(CL_COMPLETE);
+  ring_->drain();
+  EXPECT_EQ(subscriber_.readings.size(), 2u);
+}
+
 TEST_F(CommandRingTest, CorrectsAnEndBeforeTheStartAndSaysSo) {
   push(CL_COMPLETE);
   FakeDriver::at(events_[0]).end = 200;

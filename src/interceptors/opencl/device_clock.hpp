@@ -36,28 +36,21 @@ class DeviceClock {
     if (!is_used_.exchange(true, std::memory_order_relaxed)) read();
   }
   bool is_used() const noexcept { return is_used_.load(std::memory_order_relaxed); }
-  /// Whoever sees the device in use says so; the harvester then reads once.
-  void wants_reading() noexcept { is_wanted_.store(true, std::memory_order_relaxed); }
-  void read_if_wanted() noexcept {
-    if (is_wanted_.exchange(false, std::memory_order_relaxed)) read();
-  }
   /// A reading now: while the device is in use, and at the end. May call the driver.
   void read() noexcept XPU_EXCLUDES(mutex_);
-  /// A reading if the last one is older than kDueNs, and nobody is reading: whoever looks for finished commands says so. The bound of a
-  /// time grows with the distance to the nearest reading, and the harvester alone comes late on a machine whose cores are all taken.
+  /// A reading if the last one is older than kDueNs, and nobody is reading: for whoever sees the device in use. The bound of a time grows
+  /// with the distance to the nearest reading, and the harvester alone comes late on a machine whose cores are all taken.
   void read_if_due() noexcept XPU_EXCLUDES(mutex_) {
-    if (is_used() && now_ns() - last_read_ns_.load(std::memory_order_relaxed) >= kDueNs) read_unless_locked();
+    if (is_used() && is_due(now_ns())) read_unless_locked();
   }
+  bool is_due(std::uint64_t now_ns) const noexcept { return now_ns - last_read_ns_.load(std::memory_order_relaxed) >= kDueNs; }
   /// A watched command ended, and is known to have.
   void observe(const WatchedCommand& command, std::uint64_t queued_ticks, std::uint64_t end_ticks) noexcept XPU_EXCLUDES(mutex_);
   /// The host clock that the device's clock is, when that is known.
   ClockDomain domain() const noexcept { return domain_.load(std::memory_order_relaxed); }
 
   /// In a forked child, which may never use the device: many drivers hang there, so nobody asks before it does.
-  void forget_use_after_fork() noexcept {
-    is_used_.store(false, std::memory_order_relaxed);
-    is_wanted_.store(false, std::memory_order_relaxed);
-  }
+  void forget_use_after_fork() noexcept { is_used_.store(false, std::memory_order_relaxed); }
   void lock_before_fork() noexcept XPU_NO_THREAD_SAFETY_ANALYSIS { mutex_.lock(); }
   void unlock_after_fork() noexcept XPU_NO_THREAD_SAFETY_ANALYSIS { mutex_.unlock(); }
 
@@ -106,7 +99,6 @@ class DeviceClock {
   std::uint64_t tick_ns_ XPU_GUARDED_BY(mutex_) = 1;  // the step in which the driver's stamps move
   bool has_timer_ = false;
   std::atomic<bool> is_used_{false};
-  std::atomic<bool> is_wanted_{false};
   std::atomic<std::uint64_t> last_read_ns_{0};
   std::atomic<ClockDomain> domain_{ClockDomain::unknown};
   Method method_ XPU_GUARDED_BY(mutex_) = Method::undecided;

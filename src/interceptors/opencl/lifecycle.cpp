@@ -46,11 +46,11 @@ void harvest() noexcept {
   for_each_ring([](CommandRing& ring) {
     const std::uint32_t launches = ring.launches() - ring.launches_seen;
     ring.launches_seen += launches;
+    // Nothing new and nothing left to end: an idle program's recording does not grow.
     Device* device = ring.queue->device;
-    if (launches != 0 && device != nullptr) device->clock.wants_reading();
+    if (device != nullptr && (launches != 0 || !ring.is_empty())) device->clock.read_if_due();
     if (launches < kBusyLaunches) ring.drain();
   });
-  for (Device* device = g_objects.devices.first(); device != nullptr; device = device->next) device->clock.read_if_wanted();
 }
 
 void* run_harvester(void*) {
