@@ -12,7 +12,9 @@
 
 include_guard(GLOBAL)
 
-set(XPU_LAYERS base api hal memory runtime trace profiler cli interceptors/opencl)
+set(XPU_BUILD_DRIVERS host sim CACHE STRING "Drivers to build in, in the order of their table: folders of src/drivers")
+list(TRANSFORM XPU_BUILD_DRIVERS PREPEND "drivers/" OUTPUT_VARIABLE XPU_DRIVER_LAYERS)
+set(XPU_LAYERS base api hal ${XPU_DRIVER_LAYERS} drivers memory runtime trace profiler cli interceptors/opencl)
 
 # A folder that is not there yet is no error: folders appear when they have content.
 function(xpu_add_directory folder)
