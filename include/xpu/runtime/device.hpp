@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+
+#include "xpu/base/export.hpp"
+#include "xpu/base/result.hpp"
+#include "xpu/hal/device.hpp"
+#include "xpu/hal/properties.hpp"
+
+namespace xpu {
+
+class Stream;
+namespace runtime {
+struct DeviceState;
+}
+
+using hal::MemoryInfo;
+
+/// A device of this process, by its index. A plain value; thread-safe. The devices are those of the drivers in `XPU_DRIVER`, filtered and
+/// ordered by `XPU_VISIBLE_DEVICES`; they are the same for the life of the process.
+class XPU_EXPORT Device {
+ public:
+  /// Initialises nothing, so that a process may still fork. An error tells why devices cannot be counted (an invalid
+  /// `XPU_VISIBLE_DEVICES`).
+  static Result<int> count();
+  /// Error invalid_argument: "The device index is out of range. It must be in [0, N), but got I."; not_found when there is none at all.
+  static Result<Device> get(int index);
+
+  /// The calling thread's device: 0 at first.
+  static int current() noexcept;
+  /// A negative index changes nothing.
+  static Result<> set_current(int index);
+  /// Sets it and returns the one before; a negative index changes nothing and returns -1.
+  static Result<int> exchange_current(int index);
+
+  int index() const noexcept;
+  /// Initialises nothing. Lives for ever.
+  const DeviceProperties& properties() const noexcept;
+  /// "host", "opencl", …
+  const char* driver() const noexcept;
+  /// Opens the device. Lives for ever.
+  Result<const hal::Capabilities*> capabilities() const;
+  /// The device itself, for what the runtime has no call of its own for. Opens it; lives for ever.
+  Result<hal::Device*> native() const;
+
+  /// Waits for everything on every stream of the device, external ones and those of libraries included; returns the first asynchronous
+  /// error.
+  Result<> synchronize() const;
+  /// Free is the device's own figure where it has one, else estimated from what this process allocated (`MemoryInfo::is_measured`).
+  Result<MemoryInfo> memory_info() const;
+  /// Whether this device's kernels may touch the memory of `peer`. True for itself; from a table that is made once.
+  Result<bool> can_access_peer(const Device& peer) const;
+
+  bool operator==(const Device&) const = default;
+
+ private:
+  friend class Stream;
+  explicit Device(runtime::DeviceState* state) noexcept : state_(state) {}
+
+  runtime::DeviceState* state_;
+};
+
+/// `Device::synchronize` of a device, by default the current one.
+XPU_EXPORT Result<> synchronize(int device = -1);
+
+/// Makes a device the calling thread's current one and puts the former one back at its end, in whatever order of nesting and on whatever
+/// way out. A negative index is no device: nothing changes. One owner, on one thread.
+class XPU_EXPORT DeviceGuard {
+ public:
+  static Result<DeviceGuard> make(int index);
+  ~DeviceGuard();
+  DeviceGuard(DeviceGuard&& other) noexcept;
+  DeviceGuard(const DeviceGuard&) = delete;
+  DeviceGuard& operator=(const DeviceGuard&) = delete;
+  DeviceGuard& operator=(DeviceGuard&&) = delete;
+
+  /// The device before; -1 when nothing was changed.
+  int original() const noexcept { return original_; }
+
+ private:
+  explicit DeviceGuard(int original) noexcept : original_(original) {}
+  int original_;
+};
+
+}  // namespace xpu

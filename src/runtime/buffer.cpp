@@ -1,0 +1,106 @@
+#include "xpu/runtime/buffer.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/log.hpp"
+#include "runtime/callbacks.hpp"
+#include "runtime/publishing.hpp"
+#include "runtime/state.hpp"
+
+namespace xpu {
+
+using namespace runtime;
+
+namespace {
+
+probe::MemoryType probe_type(MemoryKind kind) {
+  switch (kind) {
+    case MemoryKind::device: return probe::MemoryType::device;
+    case MemoryKind::host: return probe::MemoryType::pinned;
+    case MemoryKind::shared: return probe::MemoryType::shared;
+  }
+  return probe::MemoryType::unknown;
+}
+
+void publish_memory(const DeviceState& device, probe::MemoryAction action, MemoryKind kind, const void* address, std::size_t bytes,
+                    std::uint64_t total) {
+  const probe::Subscriber* subscriber = listener();
+  if (subscriber == nullptr || (subscriber->wanted.load(std::memory_order_relaxed) & probe::kMemory) == 0) return;
+  probe::MemoryEvent event;
+  event.time_ns = now_ns();
+  event.address = reinterpret_cast<std::uintptr_t>(address);
+  event.bytes = bytes;
+  event.total_bytes = total;
+  event.device = device.probe_id;
+  event.context = device.context_id;
+  event.action = action;
+  event.type = probe_type(kind);
+  subscriber->memory(event);
+}
+
+}  // namespace
+
+Result<Buffer> Buffer::allocate(std::size_t bytes, MemoryKind kind, int device_index) {
+  XPU_TRY_ASSIGN(DeviceState * device, use_device(device_index));
+  if (bytes == 0) return Error{ErrorCode::invalid_argument, "a buffer of 0 bytes was asked for, it must have at least 1"};
+  hal::MemoryProvider* memory = device->device.load(std::memory_order_acquire)->memory(kind);
+  if (memory == nullptr) {
+    return Error{ErrorCode::unsupported,
+                 fmt::format("device {} ({}) has no {} memory", device->index, device->properties.name, to_string(kind))};
+  }
+  void* data = nullptr;
+  {
+    const PublishedCall call(&ApiNames::allocate);
+    const probe::Scope scope;
+    XPU_TRY_ASSIGN(data, memory->allocate(bytes, 1));
+  }
+  remember_memory(data, bytes, kind, *device);
+  const std::uint64_t total = device->allocated_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  publish_memory(*device, probe::MemoryAction::allocate, kind, data, bytes, total);
+  reached(gpu_trace::Point::memory_allocation, data);
+  return Buffer(data, bytes, kind, device->index);
+}
+
+Buffer::Buffer(Buffer&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)),
+      size_bytes_(std::exchange(other.size_bytes_, 0)),
+      kind_(other.kind_),
+      device_(other.device_) {}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  if (this != &other) {
+    release();
+    data_ = std::exchange(other.data_, nullptr);
+    size_bytes_ = std::exchange(other.size_bytes_, 0);
+    kind_ = other.kind_;
+    device_ = other.device_;
+  }
+  return *this;
+}
+
+Buffer::~Buffer() { release(); }
+
+void Buffer::release() noexcept {
+  if (data_ == nullptr) return;
+  // At exit and in a forked child the memory goes with the process.
+  if (is_running()) {
+    DeviceState& device = *enumeration().devices[static_cast<std::size_t>(device_)];
+    hal::Device& opened = *device.device.load(std::memory_order_acquire);
+    reached(gpu_trace::Point::memory_deallocation, data_);
+    forget_memory(data_);
+    const std::uint64_t total = device.allocated_bytes.fetch_sub(size_bytes_, std::memory_order_relaxed) - size_bytes_;
+    publish_memory(device, probe::MemoryAction::release, kind_, data_, size_bytes_, total);
+    const PublishedCall call(&ApiNames::free);
+    const probe::Scope scope;
+    // An asynchronous error must reach the next synchronisation of its stream and not end here, so nobody's error is taken.
+    for_each_stream(device, [](StreamState& stream) {
+      if (!stream.is_released.load(std::memory_order_acquire)) wait_keeping_error(stream);
+    });
+    opened.memory(kind_)->free(data_);
+  }
+  data_ = nullptr;
+}
+
+}  // namespace xpu

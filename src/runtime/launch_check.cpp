@@ -1,0 +1,185 @@
+#include "runtime/launch_check.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <string>
+
+#include "runtime/state.hpp"
+
+namespace xpu {
+
+namespace runtime {
+namespace {
+
+const char* name_of(ArgumentType type) {
+  switch (type) {
+    case ArgumentType::none: return "void";
+    case ArgumentType::boolean: return "bool";
+    case ArgumentType::i8: return "i8";
+    case ArgumentType::u8: return "u8";
+    case ArgumentType::i16: return "i16";
+    case ArgumentType::u16: return "u16";
+    case ArgumentType::i32: return "i32";
+    case ArgumentType::u32: return "u32";
+    case ArgumentType::i64: return "i64";
+    case ArgumentType::u64: return "u64";
+    case ArgumentType::f32: return "f32";
+    case ArgumentType::f64: return "f64";
+    case ArgumentType::pointer: return "pointer";
+    case ArgumentType::structure: return "structure";
+  }
+  return "unknown";
+}
+
+std::string describe_type(ArgumentType type, ArgumentType pointee, std::uint32_t size_bytes) {
+  if (type == ArgumentType::pointer) return pointee == ArgumentType::none ? "pointer" : fmt::format("pointer to {}", name_of(pointee));
+  if (type == ArgumentType::structure) return fmt::format("structure of {} bytes", size_bytes);
+  return name_of(type);
+}
+
+std::string describe_place(const KernelState& kernel, std::size_t index) {
+  const char* name = kernel.kernel->info().arguments[index].name;
+  return fmt::format("argument {}{} of kernel '{}'", index, *name == '\0' ? "" : fmt::format(" '{}'", name), kernel.kernel->info().name);
+}
+
+[[gnu::cold, gnu::noinline]] Error wrong_type(const KernelState& kernel, std::size_t index, const ArgumentValue& given) {
+  const KernelArgument& wanted = kernel.kernel->info().arguments[index];
+  return {ErrorCode::invalid_argument, fmt::format("{} is a {}, but a {} was given", describe_place(kernel, index), to_string(wanted),
+                                                   describe_type(given.type, given.pointee, given.size_bytes))};
+}
+
+/// Exactly the type, except that a pointer to void fits every pointer and the other way round.
+bool fits(const KernelArgument& wanted, const ArgumentValue& given, bool has_types) noexcept {
+  if (given.size_bytes != wanted.size_bytes) return false;
+  if (!has_types) return true;
+  if (given.type != wanted.type) return false;
+  return given.type != ArgumentType::pointer || given.pointee == wanted.pointee || given.pointee == ArgumentType::none ||
+         wanted.pointee == ArgumentType::none;
+}
+
+[[gnu::cold, gnu::noinline]] Error wrong_count(const KernelState& kernel, std::size_t given) {
+  const hal::KernelInfo& info = kernel.kernel->info();
+  return {ErrorCode::invalid_argument, fmt::format("kernel '{}' takes {} argument{}, but {} {} given", info.name, info.arguments.size(),
+                                                   info.arguments.size() == 1 ? "" : "s", given, given == 1 ? "was" : "were")};
+}
+
+template <typename... Values>
+[[gnu::cold, gnu::noinline]] Error wrong_geometry(const KernelState& kernel, fmt::format_string<Values...> format, Values&&... values) {
+  return {ErrorCode::invalid_argument,
+          fmt::format("launch of kernel '{}': ", kernel.kernel->info().name) + fmt::format(format, std::forward<Values>(values)...)};
+}
+
+Result<> check_local(const KernelState& kernel, const DeviceProperties& device, const Geometry& geometry) {
+  const hal::KernelInfo& info = kernel.kernel->info();
+  std::uint64_t items = 1;
+  for (std::uint32_t dimension = 0; dimension < geometry.dimensions; ++dimension) {
+    const std::uint64_t local = geometry.local[dimension];
+    if (local == 0) {
+      return wrong_geometry(kernel, "the work-group size of dimension {} is 0; give all of them, or none", dimension);
+    }
+    const std::uint64_t limit = device.max_work_item_sizes[dimension];
+    if (limit != 0 && local > limit) {
+      return wrong_geometry(kernel, "the work-group size of dimension {} is {}, the device takes at most {}", dimension, local, limit);
+    }
+    items *= local;  // each factor is at most 2^32 where a device has a limit; the product is looked at after each
+    const std::uint64_t most = info.max_work_group_size != 0 ? info.max_work_group_size : device.max_work_group_size;
+    if (most != 0 && items > most) {
+      return wrong_geometry(kernel, "a work-group of {} items was asked for, at most {} are possible", items, most);
+    }
+  }
+  return {};
+}
+
+Result<> check_groups(const KernelState& kernel, const DeviceProperties& device, const Geometry& geometry) {
+  for (std::uint32_t dimension = 0; dimension < geometry.dimensions; ++dimension) {
+    const std::uint64_t limit = device.max_group_count[dimension];
+    if (limit == 0) continue;
+    const std::uint64_t local = geometry.local[dimension], global = geometry.global[dimension];
+    const std::uint64_t groups = global / local + (global % local != 0 ? 1 : 0);
+    if (groups > limit)
+      return wrong_geometry(kernel, "{} work-groups in dimension {}, the device takes at most {}", groups, dimension, limit);
+  }
+  return {};
+}
+
+Result<> check_geometry(const KernelState& kernel, const DeviceProperties& device, const Geometry& geometry) {
+  if (geometry.dimensions < 1 || geometry.dimensions > 3) [[unlikely]] {
+    return wrong_geometry(kernel, "the index space has {} dimensions, it must have 1 to 3", geometry.dimensions);
+  }
+  for (std::uint32_t dimension = 0; dimension < 3; ++dimension) {
+    const std::uint64_t global = geometry.global[dimension], offset = geometry.offset[dimension];
+    if (dimension >= geometry.dimensions) {
+      if (global > 1 || offset != 0 || geometry.local[dimension] > 1) [[unlikely]] {
+        return wrong_geometry(kernel, "dimension {} has {} items, a group of {} and an offset of {}, but there are {} dimensions",
+                              dimension, global, geometry.local[dimension], offset, geometry.dimensions);
+      }
+      continue;
+    }
+    if (global == 0) [[unlikely]]
+      return wrong_geometry(kernel, "dimension {} has 0 items, it must have at least 1", dimension);
+    if (offset + global < offset) [[unlikely]] {
+      return wrong_geometry(kernel, "dimension {} has an offset of {} and {} items, together they pass 2^64", dimension, offset, global);
+    }
+  }
+  const KernelFacts& facts = kernel.kernel->info().facts;
+  if (facts.required_local[0] != 0) [[unlikely]] {
+    for (std::uint32_t dimension = 0; dimension < geometry.dimensions; ++dimension) {
+      if (geometry.local[dimension] != 0 && geometry.local[dimension] != facts.required_local[dimension]) {
+        return wrong_geometry(kernel, "the work-group size of dimension {} is {}, the kernel takes {} only", dimension,
+                              geometry.local[dimension], facts.required_local[dimension]);
+      }
+    }
+  }
+  if ((geometry.local[0] | geometry.local[1] | geometry.local[2]) == 0) return {};
+  XPU_TRY(check_local(kernel, device, geometry));
+  return check_groups(kernel, device, geometry);
+}
+
+}  // namespace
+
+Result<> check_launch(const KernelState& kernel, const DeviceState& device, const Geometry& geometry,
+                      std::span<const ArgumentValue> arguments, std::uint32_t local_memory_bytes) {
+  const hal::KernelInfo& info = kernel.kernel->info();
+  if (kernel.device != &device) [[unlikely]] {
+    return Error{ErrorCode::invalid_argument, fmt::format("kernel '{}' is of device {}, it cannot be launched on a stream of device {}",
+                                                          info.name, kernel.device->index, device.index)};
+  }
+  if (arguments.size() != info.arguments.size()) [[unlikely]]
+    return wrong_count(kernel, arguments.size());
+  for (std::size_t index = 0; index < arguments.size(); ++index) {
+    if (!fits(info.arguments[index], arguments[index], info.has_argument_types)) [[unlikely]]
+      return wrong_type(kernel, index, arguments[index]);
+  }
+  XPU_TRY(check_geometry(kernel, device.properties, geometry));
+  const std::uint64_t local_bytes = std::uint64_t{local_memory_bytes} + info.facts.local_memory_bytes;
+  if (local_bytes > device.properties.local_memory_bytes) [[unlikely]] {
+    return wrong_geometry(kernel, "{} bytes of local memory are needed, the device has {}", local_bytes,
+                          device.properties.local_memory_bytes);
+  }
+  return {};
+}
+
+std::span<const std::byte> pack_arguments(const KernelState& kernel, std::span<const ArgumentValue> arguments,
+                                          std::byte (&block)[kMaxArgumentBytes]) noexcept {
+  const hal::KernelInfo& info = kernel.kernel->info();
+  for (std::size_t index = 0; index < arguments.size(); ++index) {
+    std::byte* const place = block + info.arguments[index].offset_bytes;
+    const ArgumentValue& argument = arguments[index];
+    // Nearly all are of these sizes, and a copy of a known size is one instruction.
+    switch (argument.size_bytes) {
+      case 4: std::memcpy(place, argument.value, 4); break;
+      case 8: std::memcpy(place, argument.value, 8); break;
+      default: std::memcpy(place, argument.value, argument.size_bytes); break;
+    }
+  }
+  return {block, info.argument_bytes};
+}
+
+}  // namespace runtime
+
+std::string to_string(const KernelArgument& argument) {
+  return runtime::describe_type(argument.type, argument.pointee, argument.size_bytes);
+}
+
+}  // namespace xpu

@@ -1,0 +1,213 @@
+#include "runtime/publishing.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "base/mutex.hpp"
+#include "runtime/state.hpp"
+
+namespace xpu::runtime {
+namespace {
+
+// A reading's age adds to the bound of a time; a tenth of a second keeps it small where clocks drift.
+constexpr std::uint64_t kClockDueNs = 100'000'000;
+
+ApiNames intern_api_names() {
+  ApiNames names;
+  names.launch = probe::intern("xpu::Stream::launch");
+  names.copy = probe::intern("xpu::Stream::copy");
+  names.fill = probe::intern("xpu::Stream::fill");
+  names.run = probe::intern("xpu::Stream::run");
+  names.synchronize_stream = probe::intern("xpu::Stream::synchronize");
+  names.synchronize_device = probe::intern("xpu::Device::synchronize");
+  names.synchronize_event = probe::intern("xpu::Event::synchronize");
+  names.query_stream = probe::intern("xpu::Stream::query");
+  names.query_event = probe::intern("xpu::Event::query");
+  names.record_event = probe::intern("xpu::Event::record");
+  names.wait_event = probe::intern("xpu::Event::wait");
+  names.wait_stream = probe::intern("xpu::Stream::wait");
+  names.allocate = probe::intern("xpu::Buffer::allocate");
+  names.free = probe::intern("xpu::Buffer::~Buffer");
+  names.create_stream = probe::intern("xpu::Stream::from_pool");
+  names.create_module = probe::intern("xpu::Module::from");
+  return names;
+}
+
+/// Kernels by device and name. Never shortened, so that it can be read without the lock, from within `subscribe`.
+struct NamedKernel {
+  probe::Id id;
+  const DeviceState* device;
+  std::string name;
+  NamedKernel* next;
+};
+constinit base::Mutex g_kernels_mutex;
+constinit std::atomic<NamedKernel*> g_kernels{nullptr};
+
+void publish_kernel(const probe::Subscriber& subscriber, const NamedKernel& kernel) {
+  probe::KernelDescription description;
+  description.name = kernel.name;
+  description.device = kernel.device->probe_id;
+  subscriber.object(probe::ObjectKind::kernel, kernel.id, probe::ObjectEvent::created, &description);
+}
+
+void publish_device_to(const probe::Subscriber& subscriber, const DeviceState& device, const hal::Device& opened) {
+  const DeviceProperties& properties = device.properties;
+  const hal::ClockInfo& clock = opened.clock();
+  probe::DeviceDescription description;
+  description.name = properties.name;
+  description.driver = properties.platform_name;
+  std::copy(properties.uuid.bytes.begin(), properties.uuid.bytes.end(), description.uuid);
+  description.pci_domain = properties.pci.domain;
+  description.pci[0] = properties.pci.bus;
+  description.pci[1] = properties.pci.device;
+  description.pci[2] = properties.pci.function;
+  description.tick_numerator = clock.tick_numerator;
+  description.tick_denominator = clock.tick_denominator;
+  description.valid_bits = clock.valid_bits;
+  description.clock_domain = clock.same_as;
+  subscriber.object(probe::ObjectKind::device, device.probe_id, probe::ObjectEvent::created, &description);
+  const probe::ContextDescription context{0, 1, &device.probe_id};
+  subscriber.object(probe::ObjectKind::context, device.context_id, probe::ObjectEvent::created, &context);
+}
+
+void publish_stream_to(const probe::Subscriber& subscriber, const StreamState& stream) {
+  probe::QueueDescription description;
+  description.context = stream.device->context_id;
+  description.device = stream.device->probe_id;
+  description.native = reinterpret_cast<std::uintptr_t>(stream.native_handle);
+  description.priority = stream.priority;
+  description.published_before = stream.published.load(std::memory_order_relaxed);
+  subscriber.object(probe::ObjectKind::queue, stream.probe_id, probe::ObjectEvent::created, &description);
+}
+
+/// Every living object. Takes no lock: `subscribe` calls it under one of the probe.
+void publish_everything() {
+  const probe::Subscriber* subscriber = probe::subscriber();
+  // A forked child has no devices: nothing of the parent's is told for it.
+  if (subscriber == nullptr || g_phase.load(std::memory_order_acquire) == Phase::bad_fork) return;
+  for (DeviceState* device : enumeration().devices) {
+    const hal::Device* opened = device->device.load(std::memory_order_acquire);
+    if (opened == nullptr) continue;
+    publish_device_to(*subscriber, *device, *opened);
+    device->last_clock_reading_ns.store(0, std::memory_order_relaxed);
+    for_each_stream(*device, [&](const StreamState& stream) { publish_stream_to(*subscriber, stream); });
+  }
+  for (const NamedKernel* kernel = g_kernels.load(std::memory_order_acquire); kernel != nullptr; kernel = kernel->next) {
+    publish_kernel(*subscriber, *kernel);
+  }
+}
+
+void read_clock(DeviceState& device, const probe::Subscriber& subscriber) noexcept {
+  hal::Device* opened = device.device.load(std::memory_order_acquire);
+  const probe::Scope scope;
+  const auto reading = opened->read_clock();
+  if (!reading) return;
+  probe::ClockReading published;
+  published.host_before_ns = reading->host_before_ns;
+  published.host_after_ns = reading->host_after_ns;
+  published.device_ticks = reading->ticks;
+  published.device = device.probe_id;
+  published.method = opened->clock().same_as == ClockDomain::unknown ? probe::ClockMethod::device_timer : probe::ClockMethod::host_clock;
+  subscriber.clock(published);
+}
+
+}  // namespace
+
+const ApiNames& api_names() {
+  static const ApiNames names = intern_api_names();
+  return names;
+}
+
+probe::Id kernel_id(const DeviceState& device, std::string_view name) {
+  const auto find = [&] {
+    NamedKernel* kernel = g_kernels.load(std::memory_order_acquire);
+    while (kernel != nullptr && (kernel->device != &device || kernel->name != name)) kernel = kernel->next;
+    return kernel;
+  };
+  if (const NamedKernel* known = find()) return known->id;
+  const base::MutexLock lock(g_kernels_mutex);
+  if (const NamedKernel* known = find()) return known->id;
+  auto* made = new NamedKernel{probe::new_object_id(probe::ObjectKind::kernel), &device, std::string(name),
+                               g_kernels.load(std::memory_order_relaxed)};
+  g_kernels.store(made, std::memory_order_release);
+  if (const probe::Subscriber* subscriber = probe::subscriber()) publish_kernel(*subscriber, *made);
+  return made->id;
+}
+
+void publish_device(const DeviceState& device, const hal::Device& opened) {
+  if (const probe::Subscriber* subscriber = probe::subscriber()) publish_device_to(*subscriber, device, opened);
+}
+
+void publish_stream(const StreamState& stream) {
+  if (const probe::Subscriber* subscriber = probe::subscriber()) publish_stream_to(*subscriber, stream);
+}
+
+void publish_clock_if_due(DeviceState& device) noexcept {
+  const probe::Subscriber* subscriber = probe::subscriber();
+  if (subscriber == nullptr) return;
+  const std::uint64_t now = now_ns();
+  std::uint64_t last = device.last_clock_reading_ns.load(std::memory_order_relaxed);
+  if (last != 0 && now - last < kClockDueNs) return;
+  // One thread reads.
+  if (device.last_clock_reading_ns.compare_exchange_strong(last, now, std::memory_order_relaxed)) read_clock(device, *subscriber);
+}
+
+void publish_end() noexcept {
+  const probe::Subscriber* subscriber = probe::subscriber();
+  if (subscriber == nullptr) return;
+  for (DeviceState* device : enumeration().devices) {
+    if (device->device.load(std::memory_order_acquire) == nullptr) continue;
+    read_clock(*device, *subscriber);
+    for_each_stream(*device, [](StreamState& stream) {
+      const auto idle = stream.is_released.load(std::memory_order_acquire) ? Result<bool>(true) : stream.queue->query();
+      stream.pending.publish_rest(idle && *idle);
+    });
+  }
+}
+
+void register_publishing() noexcept { probe::register_publisher(publish_everything); }
+
+PublishedCall::PublishedCall(probe::Id ApiNames::* api) noexcept : subscriber_(listener()) {
+  if (subscriber_ == nullptr) return;
+  if ((subscriber_->wanted.load(std::memory_order_relaxed) & probe::kCalls) == 0) {
+    subscriber_ = nullptr;
+    return;
+  }
+  api_ = api_names().*api;
+  wait_.enter_ns = now_ns();
+  subscriber_->call_begin(api_, wait_.enter_ns);
+}
+
+PublishedCall::PublishedCall(probe::Id ApiNames::* api, probe::WaitType type, const DeviceState& device, const StreamState* stream,
+                             const void* handle) noexcept
+    : subscriber_(listener()), is_wait_(true) {
+  if (subscriber_ == nullptr) return;
+  const std::uint32_t wanted = subscriber_->wanted.load(std::memory_order_relaxed);
+  if ((wanted & probe::kWaits) == 0) {
+    subscriber_ = nullptr;
+    return;
+  }
+  api_ = api_names().*api;
+  wait_.type = type;
+  wait_.api = api_;
+  wait_.context = device.context_id;
+  wait_.queue = stream == nullptr ? 0 : stream->probe_id;
+  wait_.handle = reinterpret_cast<std::uintptr_t>(handle);
+  wait_.wait_count = type == probe::WaitType::events || type == probe::WaitType::stream_on_event ? 1 : 0;
+  wait_.enter_ns = now_ns();
+  if ((wanted & probe::kCalls) != 0) subscriber_->call_begin(api_, wait_.enter_ns);
+}
+
+PublishedCall::~PublishedCall() {
+  if (subscriber_ == nullptr) return;
+  wait_.exit_ns = now_ns();
+  wait_.result = result_;
+  if (is_wait_) {
+    subscriber_->wait(wait_);
+  } else {
+    subscriber_->call({wait_.enter_ns, wait_.exit_ns, api_, result_, 0});
+  }
+}
+
+}  // namespace xpu::runtime

@@ -1,0 +1,290 @@
+#include "xpu/runtime/stream.hpp"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <utility>
+
+#include "runtime/callbacks.hpp"
+#include "runtime/launch_check.hpp"
+#include "runtime/publishing.hpp"
+#include "runtime/state.hpp"
+
+namespace xpu {
+
+namespace runtime {
+
+Result<> synchronize_taking_error(StreamState& stream) {
+  Result<> synchronized = stream.queue->synchronize_blocking();
+  if (!stream.has_kept_error.load(std::memory_order_acquire)) return synchronized;
+  const base::MutexLock lock(stream.error_mutex);
+  stream.has_kept_error.store(false, std::memory_order_relaxed);
+  Error kept = *std::exchange(stream.kept_error, std::nullopt);
+  return kept;  // it came first
+}
+
+void wait_keeping_error(StreamState& stream) noexcept {
+  const probe::Scope scope;
+  Result<> synchronized = stream.queue->synchronize_blocking();
+  if (synchronized) return;
+  const base::MutexLock lock(stream.error_mutex);
+  if (stream.kept_error) return;
+  stream.kept_error = std::move(synchronized).error();
+  stream.has_kept_error.store(true, std::memory_order_release);
+}
+
+Result<> check_not_released(const StreamState& stream) {
+  if (stream.is_released.load(std::memory_order_acquire)) [[unlikely]] {
+    return Error{ErrorCode::failed_precondition, fmt::format("external stream {:#x} was released by its owner", stream.id)};
+  }
+  return {};
+}
+
+namespace {
+
+Result<> check_usable(const StreamState& stream) {
+  XPU_TRY(ensure_initialized());
+  return check_not_released(stream);
+}
+
+/// What a submission is, for whoever listens. Everything in it is looked at only then.
+struct Described {
+  probe::Id ApiNames::* api;
+  probe::Command command;
+};
+
+/// Submits with the submission lock held: `call(const hal::Submission&)` is the driver's function, `describe(probe::Operation&)` fills in
+/// what the listener gets.
+template <typename Describe, typename Call>
+Result<Operation> submit_published(StreamState& stream, const probe::Subscriber& subscriber, hal::Submission submission,
+                                   const Described& what, Describe& describe, Call& call) {
+  publish_clock_if_due(*stream.device);
+  probe::Operation operation;
+  operation.queue = stream.probe_id;
+  operation.api = api_names().*what.api;
+  operation.command = what.command;
+  probe::Geometry geometry;
+  probe::CopyDetail copy;
+  describe(operation, geometry, copy);
+  operation.enter_ns = now_ns();
+  const probe::OperationId id = subscriber.begin(operation);
+  if (id != 0) submission.token = stream.pending.open(&subscriber, id, stream.probe_id);
+  Result<> taken = call(submission);
+  if (taken) ++stream.sequence;
+  if (id != 0) {
+    const bool wants_exit = (subscriber.wanted.load(std::memory_order_relaxed) & probe::kHostExitTimes) != 0;
+    const std::uint32_t sequence = taken ? stream.published.load(std::memory_order_relaxed) + 1 : 0;
+    if (taken) stream.published.store(sequence, std::memory_order_relaxed);
+    const probe::Submission submitted{wants_exit ? now_ns() : 0, taken ? 0 : -1, sequence};
+    const bool recorded = subscriber.submitted(id, operation, submitted);
+    if (submission.token == 0) {
+      if (taken && recorded) subscriber.lost({stream.probe_id, probe::LossCause::ring_full, id, id, 1});
+    } else if (!taken) {
+      stream.pending.refused(submission.token);
+    } else if (recorded) {
+      stream.pending.submitted(submission.token);
+    } else {
+      stream.pending.discard(submission.token);
+    }
+  }
+  if (!taken) return std::move(taken).error();
+  return Operation{id, stream.sequence};
+}
+
+template <typename Describe, typename Call>
+Result<Operation> submit(StreamState& stream, const hal::Submission& submission, const Described& what, Describe&& describe, Call&& call) {
+  const SubmissionGuard guard(stream.lock);
+  const probe::Subscriber* subscriber = listener();
+  const probe::Scope scope;
+  if (subscriber != nullptr) [[unlikely]]
+    return submit_published(stream, *subscriber, submission, what, describe, call);
+  XPU_TRY(call(submission));
+  return Operation{0, ++stream.sequence};
+}
+
+void fill_geometry(probe::Geometry& published, const Geometry& geometry) {
+  published.dimensions = geometry.dimensions;
+  for (int dimension = 0; dimension < 3; ++dimension) {
+    published.global[dimension] = geometry.global[dimension];
+    published.local[dimension] = geometry.local[dimension];
+    published.offset[dimension] = geometry.offset[dimension];
+  }
+}
+
+Result<Operation> submit_function(StreamState& stream, const OperationInfo& info, const hal::HostFunction& function) {
+  if (Result<> usable = check_usable(stream); !usable) {
+    if (function.drop != nullptr) function.drop(function.user);
+    return std::move(usable).error();
+  }
+  const auto describe = [&](probe::Operation& operation, probe::Geometry& geometry, probe::CopyDetail&) {
+    operation.kernel = kernel_id(*stream.device, info.name);
+    if (info.geometry == nullptr) return;
+    fill_geometry(geometry, *info.geometry);
+    operation.geometry = &geometry;
+  };
+  return submit(stream, {0, info.short_and_independent}, {&ApiNames::run, probe::Command::native_kernel}, describe,
+                [&](const hal::Submission& submission) { return stream.queue->host_function(function, submission); });
+}
+
+/// A host function of a caller that waits for it.
+struct AwaitedFunction {
+  const hal::HostFunction* function;
+  std::atomic<bool> was_called{false}, is_over{false};
+};
+
+}  // namespace
+}  // namespace runtime
+
+using namespace runtime;
+
+StreamId Stream::id() const noexcept { return state_->id; }
+int Stream::device() const noexcept { return state_->device->index; }
+int Stream::priority() const noexcept { return state_->priority; }
+bool Stream::is_external() const noexcept { return state_->is_external; }
+void* Stream::native_handle() const noexcept { return state_->native_handle; }
+
+Result<bool> Stream::query() const {
+  XPU_TRY(check_usable(*state_));
+  const PublishedCall call(&ApiNames::query_stream);
+  const probe::Scope scope;
+  return state_->queue->query();
+}
+
+Result<> Stream::synchronize() const {
+  XPU_TRY(check_usable(*state_));
+  Result<> synchronized;
+  {
+    PublishedCall call(&ApiNames::synchronize_stream, probe::WaitType::queue, *state_->device, state_, state_->native_handle);
+    const probe::Scope scope;
+    synchronized = synchronize_taking_error(*state_);
+    call.set_result(synchronized ? 0 : -1);
+  }
+  publish_clock_if_due(*state_->device);
+  reached(gpu_trace::Point::stream_synchronization, state_->native_handle);
+  return synchronized;
+}
+
+Result<> Stream::wait(const Stream& other) const {
+  XPU_TRY(check_usable(*state_));
+  if (*this == other) return {};
+  Event event;
+  XPU_TRY(event.record(other));
+  return event.wait(*this);
+}
+
+Result<> Stream::launch_values(const Kernel& kernel, const Geometry& geometry, std::span<const ArgumentValue> arguments,
+                               std::uint32_t local_memory_bytes) const {
+  StreamState& stream = *state_;
+  XPU_TRY(check_usable(stream));
+  const KernelState& launched = *kernel.state_;
+  XPU_TRY(check_launch(launched, *stream.device, geometry, arguments, local_memory_bytes));
+  alignas(64) std::byte block[kMaxArgumentBytes];
+  const hal::Launch launch{launched.kernel.get(), &geometry, pack_arguments(launched, arguments, block), local_memory_bytes};
+  const auto describe = [&](probe::Operation& operation, probe::Geometry& published, probe::CopyDetail&) {
+    operation.kernel = launched.probe_id;
+    fill_geometry(published, geometry);
+    operation.geometry = &published;
+  };
+  auto submitted =
+      submit(stream, {0, launched.kernel->info().facts.short_and_independent}, {&ApiNames::launch, probe::Command::ndrange_kernel},
+             describe, [&](const hal::Submission& submission) { return stream.queue->launch(launch, submission); });
+  if (!submitted) [[unlikely]]
+    return std::move(submitted).error();
+  return {};
+}
+
+Result<> Stream::copy(void* destination, const void* source, std::size_t bytes) const {
+  StreamState& stream = *state_;
+  XPU_TRY(check_usable(stream));
+  if (bytes == 0) return {};
+  if (destination == nullptr || source == nullptr) {
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("a copy of {} bytes has a null {}", bytes, destination == nullptr ? "destination" : "source")};
+  }
+  const auto describe = [&](probe::Operation& operation, probe::Geometry&, probe::CopyDetail& detail) {
+    detail = describe_copy(*stream.device, destination, source, bytes);
+    operation.copy = &detail;
+    if (detail.direction == probe::CopyDirection::host_to_device) operation.command = probe::Command::write;
+    if (detail.direction == probe::CopyDirection::device_to_host) operation.command = probe::Command::read;
+  };
+  XPU_TRY(submit(stream, {}, {&ApiNames::copy, probe::Command::copy}, describe,
+                 [&](const hal::Submission& submission) { return stream.queue->copy(destination, source, bytes, submission); }));
+  return {};
+}
+
+Result<> Stream::copy_blocking(void* destination, const void* source, std::size_t bytes) const {
+  XPU_TRY(copy(destination, source, bytes));
+  return synchronize();
+}
+
+Result<> Stream::fill_bytes(void* destination, std::span<const std::byte> pattern, std::size_t bytes) const {
+  StreamState& stream = *state_;
+  XPU_TRY(check_usable(stream));
+  const std::size_t length = pattern.size();
+  if (length != 1 && length != 2 && length != 4 && length != 8 && length != 16) {
+    return Error{ErrorCode::invalid_argument, fmt::format("a fill pattern of {} bytes, it must have 1, 2, 4, 8 or 16", length)};
+  }
+  if (bytes % length != 0) {
+    return Error{ErrorCode::invalid_argument, fmt::format("a fill of {} bytes is no multiple of its pattern's {}", bytes, length)};
+  }
+  if (bytes == 0) return {};
+  if (destination == nullptr) return Error{ErrorCode::invalid_argument, fmt::format("a fill of {} bytes has a null destination", bytes)};
+  const auto describe = [&](probe::Operation& operation, probe::Geometry&, probe::CopyDetail& detail) {
+    detail = describe_fill(destination, bytes, pattern.data(), length);
+    operation.copy = &detail;
+  };
+  XPU_TRY(submit(stream, {}, {&ApiNames::fill, probe::Command::fill}, describe,
+                 [&](const hal::Submission& submission) { return stream.queue->fill(destination, pattern, bytes, submission); }));
+  return {};
+}
+
+Result<Operation> Stream::run_held(const OperationInfo& info, const hal::HostFunction& function) const {
+  return submit_function(*state_, info, function);
+}
+
+Result<Operation> Stream::run_held_blocking(const OperationInfo& info, const hal::HostFunction& function) const {
+  AwaitedFunction awaited{&function};
+  hal::HostFunction held;
+  held.user = &awaited;
+  held.call = [](void* user) -> Result<> {
+    auto& called = *static_cast<AwaitedFunction*>(user);
+    called.was_called.store(true, std::memory_order_relaxed);
+    return called.function->call(called.function->user);
+  };
+  held.drop = [](void* user) { static_cast<AwaitedFunction*>(user)->is_over.store(true, std::memory_order_release); };
+  OperationInfo here = info;
+  here.short_and_independent = true;  // the caller waits in any case, so it may as well be the one who runs it
+  XPU_TRY_ASSIGN(const Operation operation, submit_function(*state_, here, held));
+  if (!awaited.is_over.load(std::memory_order_acquire)) {
+    const probe::Scope scope;
+    auto event = state_->device->device.load(std::memory_order_acquire)->create_event({});
+    Result<> waited;
+    if (event) {
+      const SubmissionGuard guard(state_->lock);
+      waited = state_->queue->record(**event);
+    }
+    if (event && waited) waited = (*event)->synchronize_blocking();
+    // The frame is the caller's: it may not go before the driver has let go of it.
+    while (!awaited.is_over.load(std::memory_order_acquire)) wait_keeping_error(*state_);
+  }
+  if (!awaited.was_called.load(std::memory_order_acquire)) {
+    return Error{ErrorCode::unavailable, fmt::format("'{}' was not run: the process is exiting, or the device is lost", info.name)};
+  }
+  return operation;
+}
+
+Error Stream::error_of_current_exception() {
+  try {
+    throw;
+  } catch (const BadResult& thrown) {
+    return thrown.error();
+  } catch (const std::bad_alloc&) {
+    return {ErrorCode::out_of_host_memory, "a host function ran out of memory"};
+  } catch (const std::exception& thrown) {
+    return {ErrorCode::internal, fmt::format("a host function threw: {}", thrown.what())};
+  } catch (...) {
+    return {ErrorCode::internal, "a host function threw something that is no std::exception"};
+  }
+}
+
+}  // namespace xpu
