@@ -79,12 +79,14 @@ bool value_is_next_word(const std::string& word, const CLI::App& app) {
 }
 
 /// Empty when it is right, as the library wants it.
-std::string number_of_rows(const std::string& text) {
-  int rows = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rows);
-  if (error == std::errc{} && end == text.data() + text.size() && rows >= 0) return {};
-  return fmt::format("'{}' is not a number of rows, 0 or more", printable(text));
+std::string complaint_about_number(const std::string& text, const char* what) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc{} && end == text.data() + text.size() && number >= 0) return {};
+  return fmt::format("'{}' is not {}, 0 or more", printable(text), what);
 }
+std::string number_of_rows(const std::string& text) { return complaint_about_number(text, "a number of rows"); }
+std::string index_of_device(const std::string& text) { return complaint_about_number(text, "the index of a device"); }
 
 constexpr const char* kNameHelp =
     "A recording: NAME, NAME.xpu, or the folder NAME.xpu.live of an unfinished one. Default: the newest one here.";
@@ -106,7 +108,7 @@ SplitArguments split_program(std::span<const std::string> arguments, const CLI::
 
 Parsed<RecordRequest> parse_record(std::span<const std::string> arguments) {
   const auto app = make_app(
-      "record", "Runs a program and records what it does with OpenCL: every kernel, copy and call, with the device's own times.",
+      "record", "Runs a program and records what it does with OpenCL or libxpu: every kernel, copy and call, with the device's own times.",
       "xpu record [OPTIONS] [--] PROGRAM [ARGUMENTS...]",
       R"(The program's exit code and signals are kept; 125: xpu itself failed, 126: PROGRAM cannot be executed, 127: it was not found.
 Ctrl-C goes to the program alone, and the recording is finished; a signal sent to xpu is passed on to the program.
@@ -129,7 +131,7 @@ Examples:
                             ->type_name("NAME");
   app->add_flag("-f,--force", request.overwrite, "Replace a recording of that name.");
   auto* device_only_option = app->add_flag("--device-only", device_only, "Only what ran on devices: no times of calls. The cheapest.");
-  app->add_flag("--api", api, "Every OpenCL call, also those that submit nothing.")->excludes(device_only_option);
+  app->add_flag("--api", api, "Every call, also those that submit nothing.")->excludes(device_only_option);
   auto* delay_option = app->add_option("--delay", delay, "Record nothing for the first S seconds (0.5, 200ms).")->type_name("S");
   app->add_option("--duration", duration, "Stop recording after S seconds; the program goes on.")->type_name("S");
   app->add_option("--kernels", request.kernels, "Record only kernels whose name has a match for this POSIX extended expression.")
@@ -245,6 +247,34 @@ Examples:
   if (const auto code = parse_with(*app, arguments, kUsage)) return {std::nullopt, *code};
   if (json) request.format = Format::json;
   return {std::move(request), kOk};
+}
+
+Parsed<InfoRequest> parse_info(std::span<const std::string> arguments) {
+  const auto app = make_app(
+      "info", "Lists the drivers and devices that programs of libxpu get, and why the others are not among them.", "xpu info [OPTIONS]",
+      R"(Devices are counted over the drivers that XPU_DRIVER names (a comma list, by default host), then chosen and ordered by
+XPU_VISIBLE_DEVICES (a comma list of such numbers and first digits of UUIDs). Nothing is opened unless -v is given.
+Exit code: 0, 1 when one of these variables is wrong or a device cannot be opened, 2 for a wrong command line.
+
+Examples:
+  xpu info
+  XPU_DRIVER=sim xpu info --device 0
+  xpu info --verbose
+  xpu info --json | python3 -m json.tool)");
+  InfoRequest request;
+  int device = 0;
+  bool json = false;
+  auto* device_option = app->add_option("--device", device, "Only the device of this index, with all its properties.")
+                            ->check(index_of_device)
+                            ->type_name("N");
+  app->add_flag("-v,--verbose", request.open_devices,
+                "All properties; and open the devices, for their free memory, clocks and capabilities.");
+  app->add_flag("--json", json, "One JSON document with all properties, schema xpu.info/1 (docs/formats.md).");
+
+  if (const auto code = parse_with(*app, arguments, kUsage)) return {std::nullopt, *code};
+  if (device_option->count() > 0) request.device = device;
+  if (json) request.format = Format::json;
+  return {request, kOk};
 }
 
 }  // namespace xpu::cli

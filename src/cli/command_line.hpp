@@ -25,6 +25,7 @@ Parsed<RecordRequest> parse_record(std::span<const std::string> arguments);
 Parsed<ReportRequest> parse_report(std::span<const std::string> arguments);
 Parsed<ExportRequest> parse_export(std::span<const std::string> arguments);
 Parsed<CheckRequest> parse_check(std::span<const std::string> arguments);
+Parsed<InfoRequest> parse_info(std::span<const std::string> arguments);
 
 /// Where the program begins in the arguments of `record`: behind "--", or at the first word that is neither an option of ours nor its
 /// value.

@@ -99,6 +99,28 @@ TEST(CommandLine, AWrongNumberOfRowsGetsASentence) {
   }
 }
 
+TEST(CommandLine, EveryOptionOfInfoReachesTheRequest) {
+  const auto plain = parse_info(Words{});
+  ASSERT_TRUE(plain.request);
+  EXPECT_FALSE(plain.request->device);
+  EXPECT_FALSE(plain.request->open_devices);
+  EXPECT_EQ(plain.request->format, Format::text);
+  const auto parsed = parse_info(Words{"--device", "3", "-v", "--json"});
+  ASSERT_TRUE(parsed.request);
+  EXPECT_EQ(parsed.request->device, 3);
+  EXPECT_TRUE(parsed.request->open_devices);
+  EXPECT_EQ(parsed.request->format, Format::json);
+}
+
+TEST(CommandLine, AWrongIndexOfADeviceGetsASentence) {
+  for (const char* wrong : {"-1", "x", "1x", "99999999999"}) {
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(parse_info(Words{std::string("--device=") + wrong}).exit_code, kUsage);
+    EXPECT_EQ(testing::internal::GetCapturedStderr(),
+              std::string("xpu: --device: '") + wrong + "' is not the index of a device, 0 or more; see xpu info --help\n");
+  }
+}
+
 TEST(CommandLine, ExportTakesItsNameAndItsFile) {
   const auto parsed = parse_export(Words{"a", "--format", "chrome", "-o", "b.json", "-f", "--device-only"});
   ASSERT_TRUE(parsed.request);

@@ -46,4 +46,11 @@ struct CheckRequest {
 };
 int check(const CheckRequest& request);
 
+struct InfoRequest {
+  std::optional<int> device;  ///< As given; not negative.
+  bool open_devices = false;
+  Format format = Format::text;
+};
+int info(const InfoRequest& request);
+
 }  // namespace xpu::cli

@@ -1,5 +1,6 @@
 #include "cli/console.hpp"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -32,6 +33,12 @@ Result<> print(std::string_view text) {
   const int error = write_all(STDOUT_FILENO, text);
   if (error == 0 || error == EPIPE) return {};
   return Error{ErrorCode::unavailable, fmt::format("cannot write to standard output: {}", std::strerror(error)), error};
+}
+
+int terminal_columns() {
+  winsize size{};
+  if (isatty(STDOUT_FILENO) != 1 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col;
 }
 
 Progress::Progress() : terminal_(isatty(STDERR_FILENO) == 1), next_ns_(now_ns() + 500'000'000) {}

@@ -31,6 +31,8 @@ void say(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
 
 /// Writes all of it to standard output. A reader that went away (`xpu report | head`) is no error. SIGPIPE must be ignored.
 Result<> print(std::string_view text);
+/// Of the terminal that standard output is; 0 when it is none.
+int terminal_columns();
 
 /// A line on the terminal that is written over; nothing at all when standard error is no terminal.
 class Progress {

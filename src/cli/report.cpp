@@ -1,6 +1,5 @@
 #include "xpu/profiler/report.hpp"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -17,13 +16,6 @@ namespace {
 int fail(const Error& error) {
   say("{}", error.message);
   return error.code == ErrorCode::invalid_argument ? kUsage : kFailed;
-}
-
-/// 0 when standard output is no terminal.
-int terminal_columns() {
-  winsize size{};
-  if (isatty(STDOUT_FILENO) != 1 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
-  return size.ws_col;
 }
 
 bool wants_color() {

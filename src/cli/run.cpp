@@ -27,7 +27,7 @@ struct Command {
 };
 
 constexpr std::array kCommands{
-    Command{"record", "Run a program and record what it does with OpenCL.",
+    Command{"record", "Run a program and record what it does on devices.",
             [](std::span<const std::string> arguments) { return parse_and_do(parse_record(arguments), record); }},
     Command{"report", "Print a recording in figures.",
             [](std::span<const std::string> arguments) { return parse_and_do(parse_report(arguments), report); }},
@@ -35,6 +35,8 @@ constexpr std::array kCommands{
             [](std::span<const std::string> arguments) { return parse_and_do(parse_export(arguments), export_recording); }},
     Command{"check", "Say whether a recording is complete.",
             [](std::span<const std::string> arguments) { return parse_and_do(parse_check(arguments), check); }},
+    Command{"info", "List drivers and devices.",
+            [](std::span<const std::string> arguments) { return parse_and_do(parse_info(arguments), info); }},
 };
 
 const Command* find_command(std::string_view name) {
@@ -46,8 +48,8 @@ const Command* find_command(std::string_view name) {
 
 std::string help_text() {
   std::string text =
-      "xpu records programs that use OpenCL, on any driver, and says what ran on the device and how long it took.\n\nUsage: xpu COMMAND "
-      "...\n\n";
+      "xpu records programs that use OpenCL or libxpu, on any driver, and says what ran on the device and how long it took.\n\nUsage: xpu "
+      "COMMAND ...\n\n";
   text += "Commands:\n";
   for (const Command& command : kCommands) text += fmt::format("  {:<8} {}\n", command.name, command.summary);
   text += R"(
@@ -59,6 +61,7 @@ Examples:
   xpu record -- ./program       (writes program-DATE-TIME.xpu)
   xpu report                    (the newest recording in this folder)
   xpu export                    (a timeline for https://ui.perfetto.dev)
+  xpu info                      (the devices that programs of libxpu get)
 )";
   return text;
 }
@@ -96,7 +99,8 @@ int run_words(std::span<const std::string> words) {
   }
   const Command* command = find_command(word == "help" ? words[1] : word);
   if (command == nullptr) {
-    say("'{}' is not a command; the commands are record, report, export and check (see xpu --help)", word == "help" ? words[1] : word);
+    say("'{}' is not a command; the commands are record, report, export, check and info (see xpu --help)",
+        word == "help" ? words[1] : word);
     return kUsage;
   }
   // What is printed may have no reader any more. A recorded program gets the disposition that this process got, so record leaves it alone.

@@ -16,6 +16,7 @@ namespace xpu::hal {
 class MemoryBudget {
  public:
   explicit MemoryBudget(std::uint64_t limit_bytes) noexcept : limit_bytes_(limit_bytes) {}
+  /// False, and nothing changes, when that much is not left.
   [[nodiscard]] bool take(std::uint64_t bytes) noexcept;
   void give_back(std::uint64_t bytes) noexcept { taken_bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
   std::uint64_t limit_bytes() const noexcept { return limit_bytes_; }
@@ -27,11 +28,13 @@ class MemoryBudget {
 };
 
 /// Private anonymous mappings: `allocate` from the C library for small blocks and from mmap for large ones, `reserve` by PROT_NONE, `map`
-/// and `unmap` on real pages. Every byte is counted against the budget, rounded as it really is taken.
+/// and `unmap` on real pages. Every byte is counted against the budget, rounded as it really is taken: to 64 bytes, large blocks and
+/// mapped ranges to pages.
 class HostMemoryProvider final : public MemoryProvider {
  public:
   /// `kind` decides the code and the words of the error when the budget is exhausted.
   HostMemoryProvider(MemoryKind kind, std::shared_ptr<MemoryBudget> budget);
+  /// Frees what is still allocated. Reservations that nobody gave back stay: their owner may still read addresses out of them.
   ~HostMemoryProvider() override;
 
   Result<void*> allocate(std::size_t bytes, std::size_t alignment) override;
@@ -43,16 +46,25 @@ class HostMemoryProvider final : public MemoryProvider {
   std::size_t granularity() const noexcept override;
   Result<MemoryInfo> info() override;
 
-  /// Whether [address, address + bytes) lies in one living allocation or mapped range of this provider.
+  /// Whether [address, address + bytes) lies in one living allocation or in mapped memory of this provider.
   bool owns(const void* address, std::size_t bytes) const noexcept XPU_EXCLUDES(mutex_);
 
  private:
+  enum class Source : std::uint8_t { heap, pages, reservation };
+  struct Range {
+    std::size_t bytes = 0;
+    Source source = Source::heap;
+  };
+
+  void add_mapped(std::uintptr_t begin, std::size_t bytes) XPU_EXCLUDES(mutex_);
+  std::size_t remove_mapped(std::uintptr_t begin, std::size_t bytes) XPU_EXCLUDES(mutex_);
   Error exhausted(std::size_t bytes) const;
+  Error refused_by_system(std::size_t bytes, int native_code) const;
 
   const MemoryKind kind_;
   const std::shared_ptr<MemoryBudget> budget_;
   mutable base::Mutex mutex_;
-  std::map<std::uintptr_t, std::size_t> ranges_ XPU_GUARDED_BY(mutex_);  // allocations and mapped parts of reservations: begin, bytes
+  std::map<std::uintptr_t, Range> ranges_ XPU_GUARDED_BY(mutex_);  // by begin; mapped neighbours are one range
 };
 
 }  // namespace xpu::hal

@@ -441,6 +441,7 @@ class HelpTest(CliTest):
         "report": ["--top", "--sort", "--kernels", "--by", "--json", "--csv", "--wide"],
         "export": ["--format", "-o", "-f", "--device-only"],
         "check": ["--json"],
+        "info": ["--device", "--verbose", "--json"],
     }
 
     def test_every_option_is_in_the_help_with_an_example(self):
@@ -465,7 +466,7 @@ class HelpTest(CliTest):
 
     def test_examples_are_valid_command_lines(self):
         self.record_workload("a")
-        for command in ("report", "check"):
+        for command in ("report", "check", "info"):
             for line in re.findall(r"(?m)^  xpu (\w+ [^(|\n]*)", self.xpu(command, "--help").stdout.decode()):
                 finished = run(["sh", "-c", f"{XPU} {line}"], environment(), PATIENCE, cwd=self.folder)
                 self.assertEqual(finished.code, 0, (line, finished))
@@ -480,7 +481,7 @@ class HelpTest(CliTest):
         self.assert_fails(self.xpu("--frobnicate"), 2, "--frobnicate")
         self.assert_fails(self.xpu(), 2, "--help")
         self.assert_fails(self.xpu("help", "nothing"), 2, "nothing")
-        for command in ("report", "export", "check"):
+        for command in ("report", "export", "check", "info"):
             self.assert_fails(self.xpu(command, "--frobnicate"), 2, "--frobnicate", f"xpu {command} --help")
         self.assert_fails(self.xpu("record", "--frobnicate", "true"), 125, "--frobnicate", "xpu record --help")
 

@@ -165,54 +165,6 @@ TEST_F(OpenClDetailsTest, ACommandWhoseDependencyFailedHasItsStatus) {
   XPU_CL(clReleaseEvent(gate));
 }
 
-TEST_F(OpenClDetailsTest, CommandsOfAQueueAreNumberedFromOne) {
-  cl_command_queue queue = setup_.queue();
-  cl_kernel kernel = setup_.ready_kernel("tiny", 1);
-  for (int index = 0; index < 5; ++index) opencl_programs::launch(queue, kernel);
-  XPU_CL(clFinish(queue));
-  std::vector<std::uint32_t> numbers;
-  for (const SeenOperation& operation : finished()) numbers.push_back(operation.submission->queue_sequence);
-  EXPECT_THAT(numbers, testing::ElementsAre(1, 2, 3, 4, 5));
-}
-
-TEST_F(OpenClDetailsTest, WhatTheSubscriberDoesNotWantTakesNoNumber) {
-  cl_command_queue queue = setup_.queue();
-  cl_kernel kernel = setup_.ready_kernel("tiny", 1);
-  opencl_programs::launch(queue, kernel);
-  subscriber_.refuse_operations(true);
-  for (int index = 0; index < 3; ++index) opencl_programs::launch(queue, kernel);
-  subscriber_.refuse_operations(false);
-  opencl_programs::launch(queue, kernel);
-  XPU_CL(clFinish(queue));
-  const auto operations = finished();
-  ASSERT_EQ(operations.size(), 2u);
-  EXPECT_EQ(operations[1].submission->queue_sequence, 2u);
-}
-
-TEST_F(OpenClDetailsTest, WhatTheSubscriberCouldNotKeepIsNotCompleted) {
-  cl_command_queue queue = setup_.queue();
-  cl_kernel kernel = setup_.ready_kernel("tiny", 1);
-  subscriber_.drop_submissions(true);
-  for (int index = 0; index < 100; ++index) opencl_programs::launch(queue, kernel);
-  XPU_CL(clFinish(queue));
-  subscriber_.drop_submissions(false);
-  EXPECT_TRUE(finished().empty());  // the destructor looks for completions of what was dropped
-}
-
-TEST_F(OpenClDetailsTest, InsideAScopeOnlyTheCallIsPublished) {
-  cl_command_queue queue = setup_.queue();
-  cl_kernel kernel = setup_.ready_kernel("tiny", 1);
-  subscriber_.forget_events();
-  {
-    const probe::Scope scope;
-    opencl_programs::launch(queue, kernel);
-  }
-  XPU_CL(clFinish(queue));
-  EXPECT_TRUE(finished().empty());
-  const auto calls = subscriber_.calls();
-  EXPECT_TRUE(std::any_of(calls.begin(), calls.end(), [](const SeenCall& call) { return call.api == "clEnqueueNDRangeKernel"; }));
-}
-
 TEST_F(OpenClDetailsTest, AnOutOfOrderQueueIsSaidToBeOne) {
   cl_command_queue queue = setup_.queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
   opencl_programs::launch(queue, setup_.ready_kernel("tiny", 1));
@@ -311,37 +263,6 @@ TEST_F(OpenClDetailsTest, EveryStampEqualsWhatTheProgramReads) {
   XPU_CL(clReleaseEvent(event));
 }
 
-TEST_F(OpenClDetailsTest, AProgramThatGoesQuietIsStillRead) {
-  cl_command_queue queue = setup_.queue();
-  opencl_programs::launch(queue, setup_.ready_kernel("tiny", 1));
-  XPU_CL(clFlush(queue));
-  EXPECT_TRUE(only_one().completion) << "without any call after the flush";
-}
-
-TEST_F(OpenClDetailsTest, ThreadsOnOneQueueLoseNothing) {
-  constexpr int kThreads = 8, kLaunches = 2'000;
-  cl_command_queue queue = setup_.queue();
-  std::vector<std::thread> threads;
-  for (int thread = 0; thread < kThreads; ++thread) {
-    threads.emplace_back([&] {
-      cl_kernel kernel = setup_.ready_kernel("tiny", 1);
-      for (int index = 0; index < kLaunches; ++index) {
-        opencl_programs::launch(queue, kernel);
-        if (index % 500 == 499) XPU_CL(clFinish(queue));
-      }
-      XPU_CL(clReleaseKernel(kernel));
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  XPU_CL(clFinish(queue));
-  const auto operations = finished();
-  EXPECT_EQ(operations.size(), static_cast<std::size_t>(kThreads * kLaunches));
-  for (const SeenOperation& operation : operations) {
-    ASSERT_TRUE(operation.completion);
-    ASSERT_EQ(operation.completion->status, probe::CompletionStatus::ok);
-  }
-}
-
 TEST_F(OpenClDetailsTest, SharedMemoryIsFollowedFromAllocationToFree) {
   cl_command_queue queue = setup_.queue();
   void* block = clSVMAlloc(setup_.context, CL_MEM_READ_WRITE, 4096, 0);
@@ -370,17 +291,6 @@ TEST_F(OpenClDetailsTest, ObjectsOfAGraphicsApiAreAcquiredAndReleasedAsCommands)
   ASSERT_EQ(operations.size(), 2u);
   EXPECT_EQ(operations[0].command, probe::Command::acquire_external);
   EXPECT_EQ(operations[1].command, probe::Command::release_external);
-}
-
-TEST_F(OpenClDetailsTest, LivingObjectsArePublishedAgainWithTheNumbersAlreadyUsed) {
-  cl_command_queue queue = setup_.queue();
-  cl_kernel kernel = setup_.ready_kernel("tiny", 1);
-  for (int index = 0; index < 3; ++index) opencl_programs::launch(queue, kernel);
-  XPU_CL(clFinish(queue));
-  const probe::Id id = finished()[0].queue;
-  EXPECT_EQ(subscriber_.objects(probe::ObjectKind::queue).at(id).published_before, 0u);
-  probe::republish_all();
-  EXPECT_EQ(subscriber_.objects(probe::ObjectKind::queue).at(id).published_before, 3u);
 }
 
 TEST_F(OpenClDetailsTest, ExtensionsThatAreNotRecordedLeaveAMark) {

@@ -42,10 +42,7 @@ ScriptedSubscriber::ScriptedSubscriber() {
     get().wait_details_.push_back(wait);
     if (wait.exit_ns < wait.enter_ns) get().complain(name_of(wait.api) + " returned before it was called");
   };
-  table_.memory = [](const probe::MemoryEvent& event) {
-    const std::lock_guard lock(get().mutex_);
-    get().memory_events_.push_back(event);
-  };
+  table_.memory = [](const probe::MemoryEvent& event) { get().memory(event); };
   table_.object = [](probe::ObjectKind kind, probe::Id id, probe::ObjectEvent event, const void* description) {
     get().object(kind, id, event, description);
   };
@@ -150,6 +147,23 @@ void ScriptedSubscriber::lost(const probe::Loss& loss) {
   seen.lost = loss.cause;
 }
 
+void ScriptedSubscriber::memory(const probe::MemoryEvent& event) {
+  const std::lock_guard lock(mutex_);
+  memory_events_.push_back(event);
+  if (event.action == probe::MemoryAction::allocate) {
+    if (!living_memory_.emplace(event.address, event.bytes).second) complain("memory that was allocated twice");
+    return;
+  }
+  const auto known = living_memory_.find(event.address);
+  if (known == living_memory_.end()) {
+    // What was allocated while nobody listened is nobody's mistake.
+    if (!has_been_away_) complain("memory that was released and never allocated");
+    return;
+  }
+  if (known->second != event.bytes) complain("memory that was released with another size");
+  living_memory_.erase(known);
+}
+
 void ScriptedSubscriber::object(probe::ObjectKind kind, probe::Id id, probe::ObjectEvent event, const void* description) {
   const std::lock_guard lock(mutex_);
   ++object_events_;
@@ -164,6 +178,10 @@ void ScriptedSubscriber::object(probe::ObjectKind kind, probe::Id id, probe::Obj
     return;
   }
   if (seen.is_destroyed) complain("an object that was described after its end");
+  describe(seen, kind, description);
+}
+
+void ScriptedSubscriber::describe(SeenObject& seen, probe::ObjectKind kind, const void* description) {
   switch (kind) {
     case probe::ObjectKind::device: {
       const auto& device = *static_cast<const probe::DeviceDescription*>(description);
@@ -175,8 +193,12 @@ void ScriptedSubscriber::object(probe::ObjectKind kind, probe::Id id, probe::Obj
       seen.device = queue.device;
       seen.context = queue.context;
       seen.properties = queue.properties;
+      seen.native = queue.native;
+      seen.priority = queue.priority;
       seen.published_before = queue.published_before;
       seen.is_out_of_order = queue.out_of_order;
+      if (queue.device != 0 && !objects_[probe::ObjectKind::device].contains(queue.device))
+        complain("a queue of a device that was never described");
       break;
     }
     case probe::ObjectKind::module: {
@@ -189,6 +211,7 @@ void ScriptedSubscriber::object(probe::ObjectKind kind, probe::Id id, probe::Obj
       const auto& kernel = *static_cast<const probe::KernelDescription*>(description);
       seen.name = kernel.name;
       seen.device = kernel.device;
+      seen.native = kernel.native;
       seen.local_bytes = kernel.local_bytes;
       break;
     }
@@ -218,6 +241,16 @@ void ScriptedSubscriber::drop_submissions(bool drop) {
   drops_ = drop;
 }
 
+void ScriptedSubscriber::leave() {
+  probe::unsubscribe();
+  const std::lock_guard lock(mutex_);
+  objects_.clear();
+  living_memory_.clear();
+  has_been_away_ = true;
+}
+
+void ScriptedSubscriber::come_back() { probe::subscribe(&table_); }
+
 std::vector<SeenOperation> ScriptedSubscriber::operations() const {
   const std::lock_guard lock(mutex_);
   std::vector<SeenOperation> result;
@@ -239,7 +272,22 @@ std::vector<probe::MemoryEvent> ScriptedSubscriber::memory_events() const { retu
 std::vector<std::string> ScriptedSubscriber::marks() const { return copy_under(mutex_, marks_); }
 std::vector<probe::ClockReading> ScriptedSubscriber::readings() const { return copy_under(mutex_, readings_); }
 std::size_t ScriptedSubscriber::object_events() const { return copy_under(mutex_, object_events_); }
-std::vector<std::string> ScriptedSubscriber::problems() const { return copy_under(mutex_, problems_); }
+
+std::vector<std::string> ScriptedSubscriber::gaps_in_sequences() const {
+  std::vector<std::string> result;
+  for (const auto& [queue, numbers] : sequences_) {
+    // Numbers differ, so they are 1, 2, … exactly when the largest is their count. A call on no queue has none to share them with.
+    if (queue != 0 && *numbers.rbegin() != numbers.size()) result.push_back("the commands of a queue have numbers with gaps");
+  }
+  return result;
+}
+
+std::vector<std::string> ScriptedSubscriber::problems() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> result = problems_;
+  for (std::string& gap : gaps_in_sequences()) result.push_back(std::move(gap));
+  return result;
+}
 
 std::map<probe::Id, SeenObject> ScriptedSubscriber::objects(probe::ObjectKind kind) const {
   const std::lock_guard lock(mutex_);

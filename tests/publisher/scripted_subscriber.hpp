@@ -38,7 +38,8 @@ struct SeenObject {
   std::string name;
   probe::Id device = 0, context = 0;
   std::uint32_t local_bytes = 0, published_before = 0;
-  std::uint64_t properties = 0;
+  std::uint64_t properties = 0, native = 0;
+  std::int32_t priority = 0;
   bool is_out_of_order = false;
   bool is_destroyed = false;
 };
@@ -57,6 +58,10 @@ class ScriptedSubscriber {
   void refuse_operations(bool refuse);
   /// `submitted` answers false while this says so.
   void drop_submissions(bool drop);
+  /// Nobody listens from here on; what is pending still ends here. Objects are forgotten.
+  void leave();
+  /// Subscribes again: publishers describe what is alive.
+  void come_back();
 
   std::vector<SeenOperation> operations() const;
   std::vector<SeenCall> calls() const;
@@ -73,7 +78,7 @@ class ScriptedSubscriber {
   /// Waits until every operation that the driver accepted has ended or was lost; false after `timeout_ms`.
   bool wait_for_completions(int timeout_ms = 5'000) const;
 
-  /// Sentences about broken rules, of all publications since the process began; empty when there are none.
+  /// Sentences about broken rules, of all publications since the process began; empty when there are none. For when no call is under way.
   std::vector<std::string> problems() const;
 
  private:
@@ -83,7 +88,10 @@ class ScriptedSubscriber {
   bool submitted(probe::OperationId id, const probe::Operation& operation, const probe::Submission& submission);
   void complete(probe::OperationId id, const probe::Completion& completion);
   void lost(const probe::Loss& loss);
+  void memory(const probe::MemoryEvent& event);
   void object(probe::ObjectKind kind, probe::Id id, probe::ObjectEvent event, const void* description);
+  void describe(SeenObject& seen, probe::ObjectKind kind, const void* description);
+  std::vector<std::string> gaps_in_sequences() const;
   void complain(std::string sentence) { problems_.push_back(std::move(sentence)); }
 
   probe::Subscriber table_;
@@ -91,6 +99,7 @@ class ScriptedSubscriber {
   std::map<probe::OperationId, SeenOperation> operations_;
   std::set<probe::OperationId> forgotten_;
   std::map<probe::Id, std::set<std::uint32_t>> sequences_;
+  std::map<std::uint64_t, std::uint64_t> living_memory_;  // bytes by address
   std::map<probe::ObjectKind, std::map<probe::Id, SeenObject>> objects_;
   std::vector<SeenCall> calls_;
   std::vector<std::string> calls_begun_, waits_, marks_;
@@ -100,7 +109,7 @@ class ScriptedSubscriber {
   std::vector<std::string> problems_;
   std::size_t object_events_ = 0;
   probe::OperationId last_id_ = 0;
-  bool refuses_ = false, drops_ = false;
+  bool refuses_ = false, drops_ = false, has_been_away_ = false;
 };
 
 }  // namespace xpu::publisher_tests

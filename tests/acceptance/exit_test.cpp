@@ -1,0 +1,36 @@
+#include <string>
+
+#include "tests/acceptance/child_process.hpp"
+#include "tests/acceptance/support.hpp"
+
+// X1: a process ends, with its exit code and in time, whatever it holds and does.
+
+namespace xpu::acceptance {
+namespace {
+
+constexpr int kExpectedCode = 7;
+/// What runs at exit may go on for a second; the rest is for a machine that is busy.
+constexpr int kExitLimitSeconds = 20;
+
+class X1_ExitTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(X1_ExitTest, TheProcessEndsInTimeWithItsExitCodeAndSaysNothing) {
+  const Ended ended = run_mode(GetParam(), {}, kExitLimitSeconds);
+  EXPECT_FALSE(ended.was_killed_at_limit) << ended;
+  EXPECT_EQ(ended.exit_code, kExpectedCode) << ended;
+  EXPECT_EQ(ended.output + ended.complaints, "") << ended;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Modes, X1_ExitTest,
+    ::testing::Values("exit_after_initialising", "exit_with_statics_of_before", "exit_with_statics_of_before_and_work_in_flight",
+                      "exit_with_statics_of_after", "exit_with_statics_of_after_and_work_in_flight",
+                      "exit_with_thread_locals_and_work_in_flight", "exit_with_a_kernel_that_never_ends",
+                      "exit_with_a_function_that_never_ends", "exit_with_a_kernel_that_never_ends_and_much_behind_it",
+                      "quick_exit_with_work_in_flight", "quick_exit_with_a_kernel_that_never_ends", "immediate_exit_with_work_in_flight",
+                      "exit_in_a_function", "exit_in_a_short_function", "exit_while_threads_submit", "exit_while_a_thread_waits",
+                      "use_the_runtime_after_its_end", "exit_with_callbacks"),
+    [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace xpu::acceptance

@@ -1,0 +1,68 @@
+"""The programs of examples/, which README.md shows: they are what it shows, and do what it says, on each driver, recorded and not."""
+import re
+import unittest
+from pathlib import Path
+
+from harness import BIN, SCRATCH, EndToEndTest, environment, record_command, report, run
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+FIRST_PROGRAM = BIN / "first_program"
+PATIENCE = 60
+ITEMS = 1 << 20
+PROGRAMMED_NS = 1_234_000
+
+
+def on_host():
+    return environment(XPU_CACHE_DIR=SCRATCH / "kernels")
+
+
+def on_sim():
+    return environment(XPU_CACHE_DIR=SCRATCH / "kernels", XPU_DRIVER="sim", XPU_SIM_PROGRAM=EXAMPLES / "sim_program.txt")
+
+
+class FirstProgramTest(EndToEndTest):
+    def printed_ms(self, finished):
+        self.assertEqual((finished.code, finished.timed_out), (0, False), finished)
+        match = re.fullmatch(rf"\S.*: saxpy took (\d+\.\d{{3}}) ms, {ITEMS} of {ITEMS} right\n", finished.stdout.decode())
+        self.assertIsNotNone(match, finished)
+        return match[1]
+
+    def recorded(self, env):
+        finished = run(record_command(self.folder / "a", [FIRST_PROGRAM]), env, PATIENCE)
+        figures = report(self.folder / "a.xpu")
+        self.assert_books_balance(figures, submitted=4)
+        self.assertEqual(figures["conservation"]["lost"], 0)
+        (kernel,) = figures["kernels"]
+        self.assertEqual((kernel["name"], kernel["calls"], kernel["geometries"][0]["global"][0]), ("saxpy", 1, ITEMS))
+        self.assertEqual((len(figures["copies"]), len(figures["fills"])), (2, 1))
+        return self.printed_ms(finished), kernel["total_ns"]
+
+    def test_the_readme_shows_the_program_as_it_is(self):
+        shown = re.findall(r"```cpp\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+        self.assertEqual(shown, [(EXAMPLES / "first_program.cpp").read_text()])
+
+    def test_it_computes_the_right_thing_on_the_host(self):
+        self.assertGreater(float(self.printed_ms(run([FIRST_PROGRAM], on_host(), PATIENCE))), 0)
+
+    def test_it_takes_the_programmed_time_on_sim(self):
+        self.assertEqual(self.printed_ms(run([FIRST_PROGRAM], on_sim(), PATIENCE)), f"{PROGRAMMED_NS / 1e6:.3f}")
+
+    def test_events_and_the_recording_agree_to_the_tick_on_sim(self):
+        printed_ms, recorded_ns = self.recorded(on_sim())
+        self.assertEqual((printed_ms, recorded_ns), (f"{PROGRAMMED_NS / 1e6:.3f}", PROGRAMMED_NS))
+
+    def test_events_and_the_recording_agree_on_the_host(self):
+        printed_ms, recorded_ns = self.recorded(on_host())
+        # The first event lies behind the fill, and a thread may be kept waiting between that and the kernel: the program's time is the longer one.
+        self.assertGreaterEqual(float(printed_ms) * 1e6 + 1_000, recorded_ns)
+        self.assertGreater(recorded_ns, 0)
+
+    def test_what_goes_wrong_is_one_sentence(self):
+        finished = run([FIRST_PROGRAM], environment(XPU_DRIVER="moon"), PATIENCE)
+        self.assertEqual((finished.code, finished.stdout), (1, b""), finished)
+        self.assertRegex(finished.stderr, rb"\A[^\n]*moon[^\n]*\n\Z")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
