@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <iterator>
 #include <utility>
 
+#include "base/check.hpp"
 #include "xpu/base/text.hpp"
 
 namespace xpu::hal {
@@ -100,6 +102,7 @@ void HostMemoryProvider::free(void* address) noexcept {
   {
     const MutexLock lock(mutex_);
     const auto found = ranges_.find(number(address));
+    if (!XPU_CHECK(found != ranges_.end() && found->second.source != Source::reservation)) return;
     range = found->second;
     ranges_.erase(found);
   }
@@ -196,20 +199,23 @@ std::size_t HostMemoryProvider::remove_mapped(std::uintptr_t begin, std::size_t 
   return removed;
 }
 
+ErrorCode HostMemoryProvider::exhausted_code() const noexcept {
+  return kind_ == MemoryKind::host ? ErrorCode::out_of_host_memory : ErrorCode::out_of_device_memory;
+}
+
 Error HostMemoryProvider::exhausted(std::size_t bytes) const {
-  const ErrorCode code = kind_ == MemoryKind::host ? ErrorCode::out_of_host_memory : ErrorCode::out_of_device_memory;
-  return Error{code,
+  return Error{exhausted_code(),
                fmt::format("cannot take {} bytes ({}) of {} memory: {} of the limit of {} bytes ({}) are taken", bytes, bytes_text(bytes),
                            to_string(kind_), budget_->taken_bytes(), budget_->limit_bytes(), bytes_text(budget_->limit_bytes()))};
 }
 
 Error HostMemoryProvider::refused_by_system(std::size_t bytes, int native_code) const {
-  Error error = exhausted(bytes);
-  error.message =
-      fmt::format("cannot take {} bytes ({}) of {} memory: the system has no more, though {} of the limit of {} bytes are free", bytes,
-                  bytes_text(bytes), to_string(kind_), budget_->limit_bytes() - budget_->taken_bytes(), budget_->limit_bytes());
-  error.native_code = native_code;
-  return error;
+  return Error{
+      exhausted_code(),
+      fmt::format("cannot take {} bytes ({}) of {} memory: the system refuses them ({}), though {} of the limit of {} bytes are free",
+                  bytes, bytes_text(bytes), to_string(kind_), std::strerror(native_code), budget_->limit_bytes() - budget_->taken_bytes(),
+                  budget_->limit_bytes()),
+      native_code};
 }
 
 }  // namespace xpu::hal

@@ -34,7 +34,7 @@ class HostMemoryProvider final : public MemoryProvider {
  public:
   /// `kind` decides the code and the words of the error when the budget is exhausted.
   HostMemoryProvider(MemoryKind kind, std::shared_ptr<MemoryBudget> budget);
-  /// Frees what is still allocated. Reservations that nobody gave back stay: their owner may still read addresses out of them.
+  /// Frees what is still allocated. Reservations stay: who made them knows how long they are.
   ~HostMemoryProvider() override;
 
   Result<void*> allocate(std::size_t bytes, std::size_t alignment) override;
@@ -58,6 +58,7 @@ class HostMemoryProvider final : public MemoryProvider {
 
   void add_mapped(std::uintptr_t begin, std::size_t bytes) XPU_EXCLUDES(mutex_);
   std::size_t remove_mapped(std::uintptr_t begin, std::size_t bytes) XPU_EXCLUDES(mutex_);
+  ErrorCode exhausted_code() const noexcept;
   Error exhausted(std::size_t bytes) const;
   Error refused_by_system(std::size_t bytes, int native_code) const;
 

@@ -10,7 +10,7 @@ namespace xpu::hal {
 namespace {
 
 constexpr std::string_view kDefaultDrivers = "host";
-// Of a UUID: 8 hexadecimal digits in front of its first dash. A number with as many is no ordinal of a device.
+// In front of the first dash of a UUID. A number that long is no ordinal.
 constexpr std::size_t kFirstUuidDigits = 8;
 
 std::string_view without_spaces(std::string_view text) {

@@ -206,6 +206,13 @@ TEST_F(SourceCompiler, WithoutACompilerItSaysWhichWereTried) {
       "'/nowhere'");
 }
 
+TEST_F(SourceCompiler, ALibraryThatCannotTellItsAbiIsRefused) {
+  const auto source = compile_source("int unused;\n", "bare.cpp", "-UXPU_KERNEL_SOURCE");
+  ASSERT_FALSE(source);
+  EXPECT_EQ(source.error().message, "source 'bare.cpp' was compiled without our kernel_function.hpp");
+  EXPECT_THAT(cached(), IsEmpty());
+}
+
 TEST_F(SourceCompiler, TextWithoutAKernelHasNone) {
   const auto source = compile_source("int unused;\n", "", "");
   ASSERT_TRUE(source) << to_string(source.error());

@@ -20,9 +20,10 @@ std::uint64_t length_of_part(std::uint64_t length, std::uint64_t items, std::uin
 
 /// Cuts one dimension: the outermost in which the pieces are still as small as wanted, so that rows and planes stay whole where they can.
 void choose_local(const std::uint64_t (&global)[3], std::uint64_t wanted_groups, std::uint64_t (&local)[3]) {
-  std::copy(global, global + 3, local);
+  for (int dimension = 0; dimension < 3; ++dimension) local[dimension] = global[dimension];
+  if (wanted_groups <= 1) return;
   const std::uint64_t row = global[0], plane = row * global[1], items = plane * global[2];
-  if (wanted_groups <= 1 || items <= kLeastItems) return;
+  if (items <= kLeastItems) return;
   const std::uint64_t wanted_items = std::max(divide_up(items, wanted_groups), kLeastItems);
   if (wanted_items >= plane) {
     local[2] = length_of_part(global[2], items, wanted_groups);
@@ -38,22 +39,21 @@ void choose_local(const std::uint64_t (&global)[3], std::uint64_t wanted_groups,
 
 }  // namespace
 
-WorkGroups::WorkGroups(const Geometry& geometry, const KernelFacts& facts, std::uint64_t wanted_groups) noexcept {
-  std::copy(geometry.global, geometry.global + 3, prototype_.global);
-  std::copy(geometry.offset, geometry.offset + 3, prototype_.offset);
-  if (geometry.local[0] != 0) {
-    std::copy(geometry.local, geometry.local + 3, prototype_.local);
-  } else if (facts.required_local[0] != 0) {
-    std::copy(facts.required_local, facts.required_local + 3, prototype_.local);
-  } else {
-    choose_local(prototype_.global, wanted_groups, prototype_.local);
+WorkGroups::WorkGroups(const Geometry& geometry, const KernelFacts& facts, std::uint64_t wanted_groups) noexcept
+    : prototype_{.local = {geometry.local[0], geometry.local[1], geometry.local[2]},
+                 .global = {geometry.global[0], geometry.global[1], geometry.global[2]},
+                 .offset = {geometry.offset[0], geometry.offset[1], geometry.offset[2]}} {
+  auto& local = prototype_.local;
+  const auto& global = prototype_.global;
+  if (local[0] == 0) {
+    for (int dimension = 0; dimension < 3; ++dimension) local[dimension] = facts.required_local[dimension];
   }
+  if (local[0] == 0) choose_local(global, wanted_groups, local);
   for (int dimension = 0; dimension < 3; ++dimension) {
-    const std::uint64_t global = prototype_.global[dimension];
-    std::uint64_t& local = prototype_.local[dimension];
-    if (local == 0) local = 1;  // a dimension that was left out
-    // The common case without the division, which is what costs in a launch of one group.
-    prototype_.count[dimension] = local < global ? divide_up(global, local) : global != 0;
+    // Without the division where there is one group: it would be most of what a short launch costs.
+    if (local[dimension] != 0 && local[dimension] == global[dimension]) continue;
+    if (local[dimension] == 0) local[dimension] = 1;  // a dimension that was left out, or has no items
+    prototype_.count[dimension] = divide_up(global[dimension], local[dimension]);
     count_ *= prototype_.count[dimension];
   }
 }

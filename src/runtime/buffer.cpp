@@ -52,9 +52,9 @@ Result<Buffer> Buffer::allocate(std::size_t bytes, MemoryKind kind, int device_i
   }
   void* data = nullptr;
   {
-    const PublishedCall call(&ApiNames::allocate);
+    PublishedCall call(&ApiNames::allocate);
     const probe::Scope scope;
-    XPU_TRY_ASSIGN(data, memory->allocate(bytes, 1));
+    XPU_TRY_ASSIGN(data, call.finish(memory->allocate(bytes, 1)));
   }
   remember_memory(data, bytes, kind, *device);
   const std::uint64_t total = device->allocated_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
@@ -89,15 +89,16 @@ void Buffer::release() noexcept {
     DeviceState& device = *enumeration().devices[static_cast<std::size_t>(device_)];
     hal::Device& opened = *device.device.load(std::memory_order_acquire);
     reached(gpu_trace::Point::memory_deallocation, data_);
-    forget_memory(data_);
-    const std::uint64_t total = device.allocated_bytes.fetch_sub(size_bytes_, std::memory_order_relaxed) - size_bytes_;
-    publish_memory(device, probe::MemoryAction::release, kind_, data_, size_bytes_, total);
     const PublishedCall call(&ApiNames::free);
-    const probe::Scope scope;
     // An asynchronous error must reach the next synchronisation of its stream and not end here, so nobody's error is taken.
     for_each_stream(device, [](StreamState& stream) {
       if (!stream.is_released.load(std::memory_order_acquire)) wait_keeping_error(stream);
     });
+    // Told when nothing uses it any more, and before its address can be another block's.
+    forget_memory(data_);
+    const std::uint64_t total = device.allocated_bytes.fetch_sub(size_bytes_, std::memory_order_relaxed) - size_bytes_;
+    publish_memory(device, probe::MemoryAction::release, kind_, data_, size_bytes_, total);
+    const probe::Scope scope;
     opened.memory(kind_)->free(data_);
   }
   data_ = nullptr;

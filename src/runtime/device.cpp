@@ -70,9 +70,14 @@ Result<> Device::synchronize() const {
     PublishedCall call(&ApiNames::synchronize_device, probe::WaitType::device, *state_, nullptr, nullptr);
     const probe::Scope scope;
     synchronized = device->synchronize_blocking();
-    call.set_result(synchronized ? 0 : -1);
+    // What a stream kept from an earlier wait is returned, too: now, or by the next call.
+    for_each_stream(*state_, [&](StreamState& stream) {
+      if (!synchronized) return;
+      if (std::optional<Error> kept = take_kept_error(stream)) synchronized = *std::move(kept);
+    });
+    synchronized = call.finish(std::move(synchronized));
   }
-  publish_clock_if_due(*state_);
+  publish_clock_if_due(*state_, now_ns());
   reached(gpu_trace::Point::device_synchronization);
   return synchronized;
 }

@@ -87,13 +87,15 @@ Result<> Event::record(const Stream& stream) {
     return Error{ErrorCode::invalid_argument,
                  fmt::format("Event device {} does not match recording stream's device {}.", device_->index, state.device->index)};
   }
-  const PublishedCall call(&ApiNames::record_event);
+  PublishedCall call(&ApiNames::record_event);
   {
     const probe::Scope scope;
-    if (event_ == nullptr) XPU_TRY(create_on(*state.device));
+    // Asked before anything is created, so that an event that could not be recorded stays a new one; and once more with the lock.
+    XPU_TRY(call.finish(check_not_released(state)));
+    if (event_ == nullptr) XPU_TRY(call.finish(create_on(*state.device)));
     const SubmissionGuard guard(state.lock);
-    XPU_TRY(check_not_released(state));
-    XPU_TRY(state.queue->record(*event_));
+    XPU_TRY(call.finish(check_not_released(state)));
+    XPU_TRY(call.finish(state.queue->record(*event_)));
   }
   reached(gpu_trace::Point::event_record, event_->native_handle(), state.native_handle);
   return {};
@@ -115,15 +117,12 @@ Result<> Event::wait(const Stream& stream) const {
   XPU_TRY(ensure_initialized());
   if (event_ == nullptr) return {};
   {
-    const PublishedCall call(&ApiNames::wait_event, probe::WaitType::stream_on_event, *state.device, &state, event_->native_handle());
+    PublishedCall call(&ApiNames::wait_event, probe::WaitType::stream_on_event, *state.device, &state, event_->native_handle());
     const probe::Scope scope;
     const SubmissionGuard guard(state.lock);
-    XPU_TRY(check_not_released(state));
-    if (device_->driver == state.device->driver) {
-      XPU_TRY(state.queue->wait(*event_));
-    } else {
-      XPU_TRY(wait_for_foreign(state, event_));
-    }
+    XPU_TRY(call.finish(check_not_released(state)));
+    const bool is_own = device_->driver == state.device->driver;
+    XPU_TRY(call.finish(is_own ? state.queue->wait(*event_) : wait_for_foreign(state, event_)));
   }
   reached(gpu_trace::Point::event_wait, event_->native_handle(), state.native_handle);
   return {};
@@ -132,9 +131,9 @@ Result<> Event::wait(const Stream& stream) const {
 Result<bool> Event::query() const {
   if (event_ == nullptr) return true;
   XPU_TRY(ensure_initialized());
-  const PublishedCall call(&ApiNames::query_event);
+  PublishedCall call(&ApiNames::query_event);
   const probe::Scope scope;
-  return event_->query();
+  return call.finish(event_->query());
 }
 
 Result<> Event::synchronize() const {
@@ -143,9 +142,7 @@ Result<> Event::synchronize() const {
   {
     PublishedCall call(&ApiNames::synchronize_event, probe::WaitType::events, *device_, nullptr, event_->native_handle());
     const probe::Scope scope;
-    Result<> synchronized = event_->synchronize_blocking();
-    call.set_result(synchronized ? 0 : -1);
-    XPU_TRY(synchronized);
+    XPU_TRY(call.finish(event_->synchronize_blocking()));
   }
   reached(gpu_trace::Point::event_synchronization, event_->native_handle());
   return {};

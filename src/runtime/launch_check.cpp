@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "runtime/state.hpp"
 
@@ -136,23 +138,10 @@ Result<> check_geometry(const KernelState& kernel, const DeviceProperties& devic
   return check_groups(kernel, device, geometry);
 }
 
-}  // namespace
-
-Result<> check_launch(const KernelState& kernel, const DeviceState& device, const Geometry& geometry,
-                      std::span<const ArgumentValue> arguments, std::uint32_t local_memory_bytes) {
-  const hal::KernelInfo& info = kernel.kernel->info();
-  if (kernel.device != &device) [[unlikely]] {
-    return Error{ErrorCode::invalid_argument, fmt::format("kernel '{}' is of device {}, it cannot be launched on a stream of device {}",
-                                                          info.name, kernel.device->index, device.index)};
-  }
-  if (arguments.size() != info.arguments.size()) [[unlikely]]
-    return wrong_count(kernel, arguments.size());
-  for (std::size_t index = 0; index < arguments.size(); ++index) {
-    if (!fits(info.arguments[index], arguments[index], info.has_argument_types)) [[unlikely]]
-      return wrong_type(kernel, index, arguments[index]);
-  }
+Result<> check_rest_of_launch(const KernelState& kernel, const DeviceState& device, const Geometry& geometry,
+                              std::uint32_t local_memory_bytes) {
   XPU_TRY(check_geometry(kernel, device.properties, geometry));
-  const std::uint64_t local_bytes = std::uint64_t{local_memory_bytes} + info.facts.local_memory_bytes;
+  const std::uint64_t local_bytes = std::uint64_t{local_memory_bytes} + kernel.local_memory_bytes;
   if (local_bytes > device.properties.local_memory_bytes) [[unlikely]] {
     return wrong_geometry(kernel, "{} bytes of local memory are needed, the device has {}", local_bytes,
                           device.properties.local_memory_bytes);
@@ -160,20 +149,71 @@ Result<> check_launch(const KernelState& kernel, const DeviceState& device, cons
   return {};
 }
 
-std::span<const std::byte> pack_arguments(const KernelState& kernel, std::span<const ArgumentValue> arguments,
-                                          std::byte (&block)[kMaxArgumentBytes]) noexcept {
-  const hal::KernelInfo& info = kernel.kernel->info();
+/// A row of items whose groups the driver chooses, and no local memory: nothing of it can be wrong.
+bool is_plain(const KernelState& kernel, const Geometry& geometry, std::uint32_t local_memory_bytes) noexcept {
+  return geometry.dimensions == 1 && geometry.global[0] != 0 && (geometry.global[1] | geometry.global[2]) <= 1 &&
+         (geometry.local[0] | geometry.local[1] | geometry.local[2] | geometry.offset[0] | geometry.offset[1] | geometry.offset[2] |
+          local_memory_bytes | kernel.local_memory_bytes) == 0 &&
+         kernel.takes_any_group_size;
+}
+
+std::uint64_t front_word(const ArgumentValue& value) noexcept {
+  static_assert(offsetof(ArgumentValue, value) == sizeof(std::uint64_t));
+  std::uint64_t word = 0;
+  std::memcpy(&word, &value, sizeof word);
+  return word;
+}
+
+}  // namespace
+
+KernelState::KernelState(std::shared_ptr<const hal::Kernel> of_driver, const DeviceState* its_device, probe::Id id)
+    : kernel(std::move(of_driver)), device(its_device), probe_id(id) {
+  const hal::KernelInfo& info = kernel->info();
+  for (const KernelArgument& argument : info.arguments) {
+    const ArgumentValue as_given{argument.type, argument.pointee, 0, argument.size_bytes, nullptr};
+    wanted_.push_back({front_word(as_given), argument.offset_bytes, argument.size_bytes});
+  }
+  wanted = wanted_.data();
+  argument_count = static_cast<std::uint32_t>(wanted_.size());
+  argument_bytes = info.argument_bytes;
+  local_memory_bytes = info.facts.local_memory_bytes;
+  takes_any_group_size = info.facts.required_local[0] == 0;
+  is_short_and_independent = info.facts.short_and_independent;
+}
+
+KernelState::~KernelState() {
+  // Code that the driver may still need at exit goes with the process.
+  if (!is_running()) new std::shared_ptr<const hal::Kernel>(std::move(kernel));
+}
+
+Result<> prepare_launch(const KernelState& kernel, const DeviceState& device, const Geometry& geometry,
+                        std::span<const ArgumentValue> arguments, std::uint32_t local_memory_bytes, std::byte (&block)[kMaxArgumentBytes]) {
+  if (kernel.device != &device) [[unlikely]] {
+    return Error{ErrorCode::invalid_argument, fmt::format("kernel '{}' is of device {}, it cannot be launched on a stream of device {}",
+                                                          kernel.kernel->info().name, kernel.device->index, device.index)};
+  }
+  if (arguments.size() != kernel.argument_count) [[unlikely]]
+    return wrong_count(kernel, arguments.size());
   for (std::size_t index = 0; index < arguments.size(); ++index) {
-    std::byte* const place = block + info.arguments[index].offset_bytes;
-    const ArgumentValue& argument = arguments[index];
+    const ArgumentValue& given = arguments[index];
+    const KernelState::Wanted& wanted = kernel.wanted[index];
+    if (front_word(given) != wanted.word) [[unlikely]] {
+      const hal::KernelInfo& info = kernel.kernel->info();
+      if (!fits(info.arguments[index], given, info.has_argument_types)) return wrong_type(kernel, index, given);
+    }
+    std::byte* const place = block + wanted.offset_bytes;
     // Nearly all are of these sizes, and a copy of a known size is one instruction.
-    switch (argument.size_bytes) {
-      case 4: std::memcpy(place, argument.value, 4); break;
-      case 8: std::memcpy(place, argument.value, 8); break;
-      default: std::memcpy(place, argument.value, argument.size_bytes); break;
+    if (wanted.size_bytes == 8) {
+      std::memcpy(place, given.value, 8);
+    } else if (wanted.size_bytes == 4) {
+      std::memcpy(place, given.value, 4);
+    } else {
+      std::memcpy(place, given.value, wanted.size_bytes);
     }
   }
-  return {block, info.argument_bytes};
+  if (is_plain(kernel, geometry, local_memory_bytes)) [[likely]]
+    return {};
+  return check_rest_of_launch(kernel, device, geometry, local_memory_bytes);
 }
 
 }  // namespace runtime

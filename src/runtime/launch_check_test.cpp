@@ -46,14 +46,15 @@ class LaunchCheckTest : public ::testing::Test {
   template <typename... Values>
   std::string error_with(const Geometry& geometry, std::uint32_t local_memory_bytes, const Values&... values) {
     const ArgumentValue arguments[sizeof...(Values) + 1] = {ArgumentValue::of(values)...};
-    const Result<> checked = check_launch(state_, device_, geometry, {arguments, sizeof...(Values)}, local_memory_bytes);
+    const KernelState state(kernel_, &device_, 1);
+    const Result<> checked = prepare_launch(state, device_, geometry, {arguments, sizeof...(Values)}, local_memory_bytes, block_);
     return checked ? "" : checked.error().message;
   }
   std::string error_of_geometry(const Geometry& geometry) { return error_with(geometry, 0, 1.0f, x_, Pair{}, true); }
 
   std::shared_ptr<FakeKernel> kernel_ = std::make_shared<FakeKernel>();
   DeviceState device_;
-  KernelState state_{kernel_, &device_, 1};
+  alignas(64) std::byte block_[kMaxArgumentBytes];
   float* x_ = nullptr;
 };
 
@@ -92,7 +93,7 @@ TEST_F(LaunchCheckTest, WhereTheDriverKnowsSizesOnlySizesAreCompared) {
 TEST_F(LaunchCheckTest, AKernelOfAnotherDeviceIsRefused) {
   DeviceState other;
   other.index = 1;
-  const Result<> checked = check_launch(state_, other, items(1), {}, 0);
+  const Result<> checked = prepare_launch(KernelState(kernel_, &device_, 1), other, items(1), {}, 0, block_);
   EXPECT_EQ(checked.error().message, "kernel 'saxpy' is of device 0, it cannot be launched on a stream of device 1");
 }
 
@@ -141,21 +142,17 @@ TEST_F(LaunchCheckTest, LocalMemoryOfLaunchAndKernelCountTogether) {
 
 TEST_F(LaunchCheckTest, ArgumentsLieWhereTheKernelLooksForThem) {
   float number = 0;
-  const Pair pair{1.5, -2.5};
-  const ArgumentValue arguments[] = {ArgumentValue::of(2.5f), ArgumentValue::of(&number), ArgumentValue::of(pair), ArgumentValue::of(true)};
-  alignas(64) std::byte block[kMaxArgumentBytes];
-  const std::span<const std::byte> packed = pack_arguments(state_, arguments, block);
-  ASSERT_EQ(packed.size(), 33u);
+  ASSERT_EQ(error_of(2.5f, &number, Pair{1.5, -2.5}, true), "");
   float a = 0;
   float* x = nullptr;
   Pair p{};
-  std::memcpy(&a, packed.data(), sizeof a);
-  std::memcpy(&x, packed.data() + 8, sizeof x);
-  std::memcpy(&p, packed.data() + 16, sizeof p);
+  std::memcpy(&a, block_, sizeof a);
+  std::memcpy(&x, block_ + 8, sizeof x);
+  std::memcpy(&p, block_ + 16, sizeof p);
   EXPECT_EQ(a, 2.5f);
   EXPECT_EQ(x, &number);
   EXPECT_EQ(p.second, -2.5);
-  EXPECT_EQ(packed[32], std::byte{1});
+  EXPECT_EQ(block_[32], std::byte{1});
 }
 
 }  // namespace

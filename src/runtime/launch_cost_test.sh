@@ -1,6 +1,6 @@
 #!/bin/sh
-# Instructions of one launch, of one launch with a subscriber beside that, and of one event recorded and queried, on the host driver with the
-# executor `inline`, by callgrind. Usage: launch_cost_test.sh PROGRAM LAUNCH_LIMIT SUBSCRIBER_LIMIT EVENT_LIMIT
+# Instructions of one launch, of one launch with a subscriber, and of one event recorded and queried, on the host driver with the executor
+# `inline`, by callgrind. Usage: launch_cost_test.sh PROGRAM LAUNCH_LIMIT SUBSCRIBED_LIMIT EVENT_LIMIT
 set -eu
 program=$1
 few=2000
@@ -32,6 +32,6 @@ launch=$(per_operation launch)
 subscribed=$(per_operation subscribed)
 event=$(per_operation event)
 check "a launch with 3 arguments and one work-group" "$launch" "$2"
-check "a subscriber on top of it" $((subscribed - launch)) "$3"
+check "the same with a subscriber ($((subscribed - launch)) more)" "$subscribed" "$3"
 check "an event, recorded and queried" "$event" "$4"
 exit $failures

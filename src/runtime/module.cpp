@@ -116,9 +116,9 @@ Result<Module> Module::from(const hal::ModuleSource& source, int device_index) {
     return Error{ErrorCode::unsupported, fmt::format("device {} ({}) takes no modules of format {}", device->index, device->properties.name,
                                                      to_string(source.format))};
   }
-  const PublishedCall call(&ApiNames::create_module);
+  PublishedCall call(&ApiNames::create_module);
   const probe::Scope scope;
-  XPU_TRY_ASSIGN(std::unique_ptr<hal::Module> module, opened->create_module(source));
+  XPU_TRY_ASSIGN(std::unique_ptr<hal::Module> module, call.finish(opened->create_module(source)));
   return Module(std::make_shared<ModuleState>(std::move(module), device));
 }
 
@@ -164,8 +164,8 @@ Result<Kernel> Module::kernel(std::string_view name) const {
     return Error{ErrorCode::unsupported, fmt::format("the arguments of kernel '{}' take {} bytes, at most {} are possible", name,
                                                      kernel->info().argument_bytes, limit)};
   }
-  const probe::Id id = kernel_id(*state_->device, name);
-  return Kernel(std::make_shared<KernelState>(KernelState{std::move(kernel), state_->device, id}));
+  const probe::Id id = kernel_id(*state_->device, name, &kernel->info());
+  return Kernel(std::make_shared<KernelState>(std::move(kernel), state_->device, id));
 }
 
 }  // namespace xpu

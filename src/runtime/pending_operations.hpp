@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 #include "base/probe.hpp"
 #include "xpu/hal/queue.hpp"
@@ -24,18 +25,39 @@ class PendingOperations final : public hal::CompletionSink {
 
   /// A slot for an operation that is about to be submitted; its token goes to the driver. 0 when there is no memory for one. One thread at
   /// a time.
-  std::uint64_t open(const probe::Subscriber* listener, probe::OperationId operation, probe::Id queue) noexcept;
+  std::uint64_t open(const probe::Subscriber* listener, probe::OperationId operation, probe::Id queue) noexcept {
+    Slot* slot = std::exchange(spare_, nullptr);
+    if (slot == nullptr) [[unlikely]] {
+      slot = take_slot();
+      if (slot == nullptr) return 0;
+    }
+    slot->listener = listener;
+    slot->operation = operation;
+    slot->completion.queue = queue;
+    slot->state.store(State::submitting, std::memory_order_release);
+    return static_cast<std::uint64_t>(slot->generation.load(std::memory_order_relaxed)) << kAddressBits |
+           reinterpret_cast<std::uintptr_t>(slot);
+  }
   /// The driver took it and the subscriber recorded the submission.
-  void submitted(std::uint64_t token) noexcept;
+  void submitted(std::uint64_t token) noexcept {
+    Slot* const slot = slot_of(token);
+    if (slot->state.exchange(State::submitted, std::memory_order_acq_rel) != State::completed) return;
+    publish(*slot);
+    release_here(*slot);
+  }
   /// The driver took it and nobody wants its completion.
-  void discard(std::uint64_t token) noexcept;
+  void discard(std::uint64_t token) noexcept {
+    Slot* const slot = slot_of(token);
+    if (slot->state.exchange(State::discarded, std::memory_order_acq_rel) == State::completed) release_here(*slot);
+  }
   /// The driver refused it: there will be no record.
-  void refused(std::uint64_t token) noexcept;
+  void refused(std::uint64_t token) noexcept { release_here(*slot_of(token)); }
 
   void complete(const hal::Completion& completion) noexcept override;
 
-  /// At the end of the process: publishes what has no record yet, as lost where the stream has finished everything, else as unfinished.
-  void publish_rest(bool stream_is_idle) noexcept;
+  /// At the end of the process, of a stream that has finished everything: what has no record now will never have one, and is published as
+  /// lost. (What still runs then stays without an end, as it has none.)
+  void publish_lost() noexcept;
 
   std::uint64_t unexpected_records() const noexcept { return unexpected_.load(std::memory_order_relaxed); }
 
@@ -44,25 +66,44 @@ class PendingOperations final : public hal::CompletionSink {
   struct Slot {
     std::atomic<State> state{State::free};
     std::atomic<std::uint32_t> generation{1};
-    std::uint32_t index = 0;
-    probe::Id queue = 0;
     Slot* next_free = nullptr;
     const probe::Subscriber* listener = nullptr;
     probe::OperationId operation = 0;
-    hal::Completion completion;
+    probe::Completion completion;  ///< As it will be published; the queue from `open` on.
   };
   static constexpr std::uint32_t kSlotsPerChunk = 256;
   static constexpr std::uint32_t kMaxChunks = 4'096;  // a million operations
-  using Chunk = std::array<Slot, kSlotsPerChunk>;
+  /// A token is the address of a slot, which is never freed, below its generation.
+  static constexpr int kAddressBits = 48;
+  struct Chunk {
+    std::array<Slot, kSlotsPerChunk> slots;
+    Chunk* next = nullptr;
+  };
 
-  Slot* find(std::uint64_t token) noexcept;
+  static Slot* slot_of(std::uint64_t token) noexcept { return reinterpret_cast<Slot*>(token & ((std::uint64_t{1} << kAddressBits) - 1)); }
+  static bool is_current(const Slot& slot, std::uint64_t token) noexcept {
+    return (slot.generation.load(std::memory_order_acquire) & 0xffff) == token >> kAddressBits;
+  }
+  /// From here on a late record of the operation finds nothing.
+  static void retire(Slot& slot) noexcept {
+    slot.state.store(State::free, std::memory_order_relaxed);
+    slot.generation.fetch_add(1, std::memory_order_release);
+  }
   void release(Slot& slot) noexcept;
+  Slot* take_slot() noexcept;
+  /// The same by the submitter, who keeps one slot at hand.
+  void release_here(Slot& slot) noexcept {
+    if (spare_ != nullptr) return release(slot);
+    retire(slot);
+    spare_ = &slot;
+  }
   bool add_chunk() noexcept;
-  void publish(const Slot& slot) const noexcept;
+  static void publish(const Slot& slot) noexcept { slot.listener->complete(slot.operation, slot.completion); }
 
   std::atomic<Slot*> free_{nullptr};  // pushed by any thread, popped by the submitter alone, so no slot comes back unseen
-  std::array<std::atomic<Chunk*>, kMaxChunks>* chunks_ = nullptr;
-  std::atomic<std::uint32_t> chunk_count_{0};
+  Slot* spare_ = nullptr;             // the submitter's
+  std::atomic<Chunk*> chunks_{nullptr};
+  std::uint32_t chunk_count_ = 0;
   std::atomic<std::uint64_t> unexpected_{0};
   std::uint64_t tick_mask_ = ~std::uint64_t{0};
 };

@@ -1,13 +1,16 @@
 #include "runtime/publishing.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <array>
+#include <functional>
 #include <string>
 
 #include "base/mutex.hpp"
 #include "runtime/state.hpp"
 
 namespace xpu::runtime {
+constinit ApiNames g_api_names{};
+
 namespace {
 
 // A reading's age adds to the bound of a time; a tenth of a second keeps it small where clocks drift.
@@ -19,6 +22,7 @@ ApiNames intern_api_names() {
   names.copy = probe::intern("xpu::Stream::copy");
   names.fill = probe::intern("xpu::Stream::fill");
   names.run = probe::intern("xpu::Stream::run");
+  names.run_blocking = probe::intern("xpu::Stream::run_blocking");
   names.synchronize_stream = probe::intern("xpu::Stream::synchronize");
   names.synchronize_device = probe::intern("xpu::Device::synchronize");
   names.synchronize_event = probe::intern("xpu::Event::synchronize");
@@ -26,7 +30,6 @@ ApiNames intern_api_names() {
   names.query_event = probe::intern("xpu::Event::query");
   names.record_event = probe::intern("xpu::Event::record");
   names.wait_event = probe::intern("xpu::Event::wait");
-  names.wait_stream = probe::intern("xpu::Stream::wait");
   names.allocate = probe::intern("xpu::Buffer::allocate");
   names.free = probe::intern("xpu::Buffer::~Buffer");
   names.create_stream = probe::intern("xpu::Stream::from_pool");
@@ -34,20 +37,25 @@ ApiNames intern_api_names() {
   return names;
 }
 
-/// Kernels by device and name. Never shortened, so that it can be read without the lock, from within `subscribe`.
+/// Kernels by device and name, in lists that never become shorter, so that they can be read without the lock: by every host function, and
+/// from within `subscribe`.
 struct NamedKernel {
   probe::Id id;
   const DeviceState* device;
   std::string name;
+  std::uint32_t local_bytes, private_bytes, sub_group;
   NamedKernel* next;
 };
 constinit base::Mutex g_kernels_mutex;
-constinit std::atomic<NamedKernel*> g_kernels{nullptr};
+constinit std::array<std::atomic<NamedKernel*>, 256> g_kernels{};
 
 void publish_kernel(const probe::Subscriber& subscriber, const NamedKernel& kernel) {
   probe::KernelDescription description;
   description.name = kernel.name;
   description.device = kernel.device->probe_id;
+  description.local_bytes = kernel.local_bytes;
+  description.private_bytes = kernel.private_bytes;
+  description.sub_group = kernel.sub_group;
   subscriber.object(probe::ObjectKind::kernel, kernel.id, probe::ObjectEvent::created, &description);
 }
 
@@ -91,10 +99,14 @@ void publish_everything() {
     if (opened == nullptr) continue;
     publish_device_to(*subscriber, *device, *opened);
     device->last_clock_reading_ns.store(0, std::memory_order_relaxed);
-    for_each_stream(*device, [&](const StreamState& stream) { publish_stream_to(*subscriber, stream); });
+    for_each_stream(*device, [&](const StreamState& stream) {
+      if (!stream.is_released.load(std::memory_order_acquire)) publish_stream_to(*subscriber, stream);
+    });
   }
-  for (const NamedKernel* kernel = g_kernels.load(std::memory_order_acquire); kernel != nullptr; kernel = kernel->next) {
-    publish_kernel(*subscriber, *kernel);
+  for (const std::atomic<NamedKernel*>& list : g_kernels) {
+    for (const NamedKernel* kernel = list.load(std::memory_order_acquire); kernel != nullptr; kernel = kernel->next) {
+      publish_kernel(*subscriber, *kernel);
+    }
   }
 }
 
@@ -114,23 +126,29 @@ void read_clock(DeviceState& device, const probe::Subscriber& subscriber) noexce
 
 }  // namespace
 
-const ApiNames& api_names() {
-  static const ApiNames names = intern_api_names();
-  return names;
+std::int32_t result_code(const Error& error) noexcept {
+  const auto native = static_cast<std::int32_t>(error.native_code);
+  return native != 0 && native == error.native_code ? native : -1 - static_cast<std::int32_t>(error.code);
 }
 
-probe::Id kernel_id(const DeviceState& device, std::string_view name) {
+probe::Id kernel_id(const DeviceState& device, std::string_view name, const hal::KernelInfo* info) {
+  std::atomic<NamedKernel*>& list = g_kernels[std::hash<std::string_view>()(name) % g_kernels.size()];
   const auto find = [&] {
-    NamedKernel* kernel = g_kernels.load(std::memory_order_acquire);
+    NamedKernel* kernel = list.load(std::memory_order_acquire);
     while (kernel != nullptr && (kernel->device != &device || kernel->name != name)) kernel = kernel->next;
     return kernel;
   };
   if (const NamedKernel* known = find()) return known->id;
   const base::MutexLock lock(g_kernels_mutex);
   if (const NamedKernel* known = find()) return known->id;
-  auto* made = new NamedKernel{probe::new_object_id(probe::ObjectKind::kernel), &device, std::string(name),
-                               g_kernels.load(std::memory_order_relaxed)};
-  g_kernels.store(made, std::memory_order_release);
+  auto* made = new NamedKernel{.id = probe::new_object_id(probe::ObjectKind::kernel),
+                               .device = &device,
+                               .name = std::string(name),
+                               .local_bytes = info == nullptr ? 0 : info->facts.local_memory_bytes,
+                               .private_bytes = info == nullptr ? 0 : info->private_bytes,
+                               .sub_group = info == nullptr ? 0 : info->sub_group_size,
+                               .next = list.load(std::memory_order_relaxed)};
+  list.store(made, std::memory_order_release);
   if (const probe::Subscriber* subscriber = probe::subscriber()) publish_kernel(*subscriber, *made);
   return made->id;
 }
@@ -143,14 +161,21 @@ void publish_stream(const StreamState& stream) {
   if (const probe::Subscriber* subscriber = probe::subscriber()) publish_stream_to(*subscriber, stream);
 }
 
-void publish_clock_if_due(DeviceState& device) noexcept {
-  const probe::Subscriber* subscriber = probe::subscriber();
-  if (subscriber == nullptr) return;
-  const std::uint64_t now = now_ns();
+void publish_stream_end(const StreamState& stream) noexcept {
+  if (const probe::Subscriber* subscriber = probe::subscriber()) {
+    subscriber->object(probe::ObjectKind::queue, stream.probe_id, probe::ObjectEvent::destroyed, nullptr);
+  }
+}
+
+bool publish_clock_if_due(DeviceState& device, std::uint64_t now_ns) noexcept {
   std::uint64_t last = device.last_clock_reading_ns.load(std::memory_order_relaxed);
-  if (last != 0 && now - last < kClockDueNs) return;
+  if (last != 0 && now_ns - last < kClockDueNs) [[likely]]
+    return false;
+  const probe::Subscriber* subscriber = probe::subscriber();
   // One thread reads.
-  if (device.last_clock_reading_ns.compare_exchange_strong(last, now, std::memory_order_relaxed)) read_clock(device, *subscriber);
+  if (subscriber == nullptr || !device.last_clock_reading_ns.compare_exchange_strong(last, now_ns, std::memory_order_relaxed)) return false;
+  read_clock(device, *subscriber);
+  return true;
 }
 
 void publish_end() noexcept {
@@ -161,12 +186,15 @@ void publish_end() noexcept {
     read_clock(*device, *subscriber);
     for_each_stream(*device, [](StreamState& stream) {
       const auto idle = stream.is_released.load(std::memory_order_acquire) ? Result<bool>(true) : stream.queue->query();
-      stream.pending.publish_rest(idle && *idle);
+      if (idle && *idle) stream.pending.publish_lost();
     });
   }
 }
 
-void register_publishing() noexcept { probe::register_publisher(publish_everything); }
+void register_publishing() noexcept {
+  g_api_names = intern_api_names();
+  probe::register_publisher(publish_everything);
+}
 
 PublishedCall::PublishedCall(probe::Id ApiNames::* api) noexcept : subscriber_(listener()) {
   if (subscriber_ == nullptr) return;
@@ -174,7 +202,7 @@ PublishedCall::PublishedCall(probe::Id ApiNames::* api) noexcept : subscriber_(l
     subscriber_ = nullptr;
     return;
   }
-  api_ = api_names().*api;
+  api_ = g_api_names.*api;
   wait_.enter_ns = now_ns();
   subscriber_->call_begin(api_, wait_.enter_ns);
 }
@@ -188,7 +216,7 @@ PublishedCall::PublishedCall(probe::Id ApiNames::* api, probe::WaitType type, co
     subscriber_ = nullptr;
     return;
   }
-  api_ = api_names().*api;
+  api_ = g_api_names.*api;
   wait_.type = type;
   wait_.api = api_;
   wait_.context = device.context_id;
@@ -196,7 +224,7 @@ PublishedCall::PublishedCall(probe::Id ApiNames::* api, probe::WaitType type, co
   wait_.handle = reinterpret_cast<std::uintptr_t>(handle);
   wait_.wait_count = type == probe::WaitType::events || type == probe::WaitType::stream_on_event ? 1 : 0;
   wait_.enter_ns = now_ns();
-  if ((wanted & probe::kCalls) != 0) subscriber_->call_begin(api_, wait_.enter_ns);
+  if ((wanted & probe::kCalls) != 0 && type != probe::WaitType::blocking_call) subscriber_->call_begin(api_, wait_.enter_ns);
 }
 
 PublishedCall::~PublishedCall() {

@@ -124,19 +124,16 @@ TEST_F(RuntimeTest, RunBlockingReturnsAfterItRanAndLetsItsOutcomeThrough) {
 }
 
 TEST_F(RuntimeTest, AFunctionMaySubmitToItsOwnStream) {
-  std::atomic<int> order{0};
-  int inner = -1, behind = -1;
-  stream_
-      .run({.short_and_independent = true},
-           [&] {
-             stream_.run({.short_and_independent = true}, [&] { inner = ++order; }).value();
-             EXPECT_EQ(order, 0) << "what it submits comes behind it";
-           })
-      .value();
-  stream_.run({}, [&] { behind = ++order; }).value();
+  bool is_outer_over = false, was_outer_over = false;
+  const auto inner = [&] { was_outer_over = is_outer_over; };
+  const auto outer = [&] {
+    stream_.run({.short_and_independent = true}, inner).value();
+    is_outer_over = true;
+  };
+  stream_.run({.short_and_independent = true}, outer).value();
   stream_.synchronize().value();
-  EXPECT_EQ(inner, 1);
-  EXPECT_EQ(behind, 2);
+  stream_.synchronize().value();  // the first one may have come before the inner submission
+  EXPECT_TRUE(was_outer_over) << "what a function submits comes behind it";
 }
 
 TEST_F(RuntimeTest, OperationsAreNumberedPerStream) {

@@ -194,9 +194,11 @@ Result<hal::Device*> open(DeviceState& device) {
     XPU_TRY_ASSIGN(std::unique_ptr<hal::Device> opened, device.driver->open_device(device.ordinal));
     if (device.probe_id == 0) device.probe_id = probe::new_object_id(probe::ObjectKind::device);
     if (device.context_id == 0) device.context_id = probe::new_object_id(probe::ObjectKind::context);
-    publish_device(device, *opened);
     // Kept for ever, as everything that a stream or an event may point to.
-    device.device.store(opened.release(), std::memory_order_release);
+    hal::Device* const kept = opened.release();
+    device.device.store(kept, std::memory_order_release);
+    // After it can be found: a subscriber that comes between the two hears of it twice, and never not at all.
+    publish_device(device, *kept);
   }
   return device.device.load(std::memory_order_acquire);
 }

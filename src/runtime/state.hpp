@@ -56,6 +56,7 @@ struct StreamState {
   SubmissionLock lock;                      ///< Held for a submission; taken again by a function that the driver runs within one.
   std::uint64_t sequence = 0;               ///< Operations so far; under `lock`.
   std::atomic<std::uint32_t> published{0};  ///< Of them, those that somebody listened to; written under `lock`.
+  std::uint32_t until_sample = 1;           ///< Published operations until the next one whose recording is timed; under `lock`.
   probe::Id probe_id = 0;
   PendingOperations pending;
 
@@ -127,6 +128,8 @@ void for_each_stream(const DeviceState& device, Visit&& visit) {
 }
 /// An external stream whose owner took it back is refused. Asked with the submission lock held, or once more under it.
 Result<> check_not_released(const StreamState& stream);
+/// The error that `wait_keeping_error` kept, once.
+std::optional<Error> take_kept_error(StreamState& stream) noexcept;
 /// Waits for everything submitted; an asynchronous error stays for the next synchronisation.
 void wait_keeping_error(StreamState& stream) noexcept;
 /// The first asynchronous error since the last call, of the driver or kept.

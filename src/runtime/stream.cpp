@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <exception>
 #include <utility>
 
@@ -16,11 +17,15 @@ namespace runtime {
 
 Result<> synchronize_taking_error(StreamState& stream) {
   Result<> synchronized = stream.queue->synchronize_blocking();
-  if (!stream.has_kept_error.load(std::memory_order_acquire)) return synchronized;
+  if (std::optional<Error> kept = take_kept_error(stream)) return *std::move(kept);  // it came first
+  return synchronized;
+}
+
+std::optional<Error> take_kept_error(StreamState& stream) noexcept {
+  if (!stream.has_kept_error.load(std::memory_order_acquire)) return std::nullopt;
   const base::MutexLock lock(stream.error_mutex);
   stream.has_kept_error.store(false, std::memory_order_relaxed);
-  Error kept = *std::exchange(stream.kept_error, std::nullopt);
-  return kept;  // it came first
+  return std::exchange(stream.kept_error, std::nullopt);
 }
 
 void wait_keeping_error(StreamState& stream) noexcept {
@@ -42,9 +47,15 @@ Result<> check_not_released(const StreamState& stream) {
 
 namespace {
 
-Result<> check_usable(const StreamState& stream) {
+[[gnu::cold, gnu::noinline]] Result<> check_usable_slowly(const StreamState& stream) {
   XPU_TRY(ensure_initialized());
   return check_not_released(stream);
+}
+inline bool is_usable(const StreamState& stream) noexcept { return is_running() && !stream.is_released.load(std::memory_order_acquire); }
+inline Result<> check_usable(const StreamState& stream) {
+  if (is_usable(stream)) [[likely]]
+    return {};
+  return check_usable_slowly(stream);
 }
 
 /// What a submission is, for whoever listens. Everything in it is looked at only then.
@@ -53,77 +64,103 @@ struct Described {
   probe::Command command;
 };
 
-/// Submits with the submission lock held: `call(const hal::Submission&)` is the driver's function, `describe(probe::Operation&)` fills in
-/// what the listener gets.
-template <typename Describe, typename Call>
+// What recording costs is measured on one operation in so many, where it costs nothing itself.
+constexpr std::uint32_t kSampleEvery = 64;
+
+/// Submits with the submission lock held: `call(const hal::Submission&)` is the driver's function, `describe(probe::Operation&, Detail&)`
+/// fills in what the listener gets; a Detail is what an operation may point to.
+template <typename Detail, typename Describe, typename Call>
 Result<Operation> submit_published(StreamState& stream, const probe::Subscriber& subscriber, hal::Submission submission,
                                    const Described& what, Describe& describe, Call& call) {
-  publish_clock_if_due(*stream.device);
+  const bool is_sampled = --stream.until_sample == 0;
+  if (is_sampled) [[unlikely]]
+    stream.until_sample = kSampleEvery;
+  const std::uint64_t entered_ns = is_sampled ? now_ns() : 0;
+  const std::uint32_t wanted = subscriber.wanted.load(std::memory_order_relaxed);
   probe::Operation operation;
   operation.queue = stream.probe_id;
-  operation.api = api_names().*what.api;
+  operation.api = g_api_names.*what.api;
   operation.command = what.command;
-  probe::Geometry geometry;
-  probe::CopyDetail copy;
-  describe(operation, geometry, copy);
+  Detail detail;
+  describe(operation, detail);
   operation.enter_ns = now_ns();
+  if (publish_clock_if_due(*stream.device, operation.enter_ns)) [[unlikely]]
+    operation.enter_ns = now_ns();
   const probe::OperationId id = subscriber.begin(operation);
-  if (id != 0) submission.token = stream.pending.open(&subscriber, id, stream.probe_id);
+  if (id == 0) {
+    XPU_TRY(call(submission));
+    return Operation{0, ++stream.sequence};
+  }
+  if ((wanted & probe::kCalls) != 0) subscriber.call_begin(operation.api, operation.enter_ns);
+  submission.token = stream.pending.open(&subscriber, id, stream.probe_id);
+
+  const std::uint64_t called_ns = is_sampled ? now_ns() : 0;
   Result<> taken = call(submission);
-  if (taken) ++stream.sequence;
-  if (id != 0) {
-    const bool wants_exit = (subscriber.wanted.load(std::memory_order_relaxed) & probe::kHostExitTimes) != 0;
-    const std::uint32_t sequence = taken ? stream.published.load(std::memory_order_relaxed) + 1 : 0;
-    if (taken) stream.published.store(sequence, std::memory_order_relaxed);
-    const probe::Submission submitted{wants_exit ? now_ns() : 0, taken ? 0 : -1, sequence};
-    const bool recorded = subscriber.submitted(id, operation, submitted);
-    if (submission.token == 0) {
-      if (taken && recorded) subscriber.lost({stream.probe_id, probe::LossCause::ring_full, id, id, 1});
-    } else if (!taken) {
-      stream.pending.refused(submission.token);
-    } else if (recorded) {
-      stream.pending.submitted(submission.token);
-    } else {
-      stream.pending.discard(submission.token);
-    }
+  const std::uint64_t returned_ns = is_sampled || (wanted & probe::kHostExitTimes) != 0 ? now_ns() : 0;
+
+  std::uint32_t sequence = 0;
+  if (taken) {
+    ++stream.sequence;
+    // Read again: a function that ran within the call may have submitted, too.
+    sequence = stream.published.load(std::memory_order_relaxed) + 1;
+    stream.published.store(sequence, std::memory_order_relaxed);
+  }
+  const std::uint64_t exit_ns = (wanted & probe::kHostExitTimes) != 0 ? returned_ns : 0;
+  const bool is_recorded = subscriber.submitted(id, operation, {exit_ns, taken ? 0 : result_code(taken.error()), sequence});
+  if (submission.token == 0) {
+    if (taken && is_recorded) subscriber.lost({stream.probe_id, probe::LossCause::ring_full, id, id, 1});
+  } else if (!taken) {
+    stream.pending.refused(submission.token);
+  } else if (is_recorded) {
+    stream.pending.submitted(submission.token);
+  } else {
+    stream.pending.discard(submission.token);
+  }
+  if (is_sampled) {
+    const std::uint64_t end_ns = now_ns();
+    subscriber.overhead(end_ns - (called_ns - entered_ns) - (end_ns - returned_ns), end_ns, kSampleEvery);
   }
   if (!taken) return std::move(taken).error();
-  return Operation{id, stream.sequence};
+  return Operation{is_recorded ? id : 0, stream.sequence};
 }
 
-template <typename Describe, typename Call>
+template <typename Detail, typename Describe, typename Call>
 Result<Operation> submit(StreamState& stream, const hal::Submission& submission, const Described& what, Describe&& describe, Call&& call) {
   const SubmissionGuard guard(stream.lock);
+  if (stream.is_released.load(std::memory_order_acquire)) [[unlikely]]
+    XPU_TRY(check_not_released(stream));
   const probe::Subscriber* subscriber = listener();
   const probe::Scope scope;
   if (subscriber != nullptr) [[unlikely]]
-    return submit_published(stream, *subscriber, submission, what, describe, call);
+    return submit_published<Detail>(stream, *subscriber, submission, what, describe, call);
   XPU_TRY(call(submission));
   return Operation{0, ++stream.sequence};
 }
 
 void fill_geometry(probe::Geometry& published, const Geometry& geometry) {
   published.dimensions = geometry.dimensions;
-  for (int dimension = 0; dimension < 3; ++dimension) {
-    published.global[dimension] = geometry.global[dimension];
-    published.local[dimension] = geometry.local[dimension];
-    published.offset[dimension] = geometry.offset[dimension];
-  }
+  std::memcpy(published.global, geometry.global, sizeof published.global);
+  std::memcpy(published.local, geometry.local, sizeof published.local);
+  std::memcpy(published.offset, geometry.offset, sizeof published.offset);
 }
 
-Result<Operation> submit_function(StreamState& stream, const OperationInfo& info, const hal::HostFunction& function) {
-  if (Result<> usable = check_usable(stream); !usable) {
+Result<Operation> submit_function(StreamState& stream, probe::Id ApiNames::* api, const OperationInfo& info,
+                                  const hal::HostFunction& function) {
+  const auto refused = [&](Result<> why) {
     if (function.drop != nullptr) function.drop(function.user);
-    return std::move(usable).error();
-  }
-  const auto describe = [&](probe::Operation& operation, probe::Geometry& geometry, probe::CopyDetail&) {
+    return std::move(why).error();
+  };
+  if (Result<> usable = check_usable(stream); !usable) return refused(std::move(usable));
+  const SubmissionGuard guard(stream.lock);
+  if (Result<> usable = check_not_released(stream); !usable) return refused(std::move(usable));
+  const auto describe = [&](probe::Operation& operation, probe::Geometry& geometry) {
     operation.kernel = kernel_id(*stream.device, info.name);
     if (info.geometry == nullptr) return;
     fill_geometry(geometry, *info.geometry);
     operation.geometry = &geometry;
   };
-  return submit(stream, {0, info.short_and_independent}, {&ApiNames::run, probe::Command::native_kernel}, describe,
-                [&](const hal::Submission& submission) { return stream.queue->host_function(function, submission); });
+  return submit<probe::Geometry>(stream, {0, info.short_and_independent}, {api, probe::Command::native_kernel}, describe,
+                                 [&](const hal::Submission& submission) { return stream.queue->host_function(function, submission); });
 }
 
 /// A host function of a caller that waits for it.
@@ -131,6 +168,37 @@ struct AwaitedFunction {
   const hal::HostFunction* function;
   std::atomic<bool> was_called{false}, is_over{false};
 };
+
+Result<Operation> run_awaited(StreamState& stream, const OperationInfo& info, const hal::HostFunction& function) {
+  AwaitedFunction awaited{&function};
+  hal::HostFunction held;
+  held.user = &awaited;
+  held.call = [](void* user) -> Result<> {
+    auto& called = *static_cast<AwaitedFunction*>(user);
+    called.was_called.store(true, std::memory_order_relaxed);
+    return called.function->call(called.function->user);
+  };
+  held.drop = [](void* user) { static_cast<AwaitedFunction*>(user)->is_over.store(true, std::memory_order_release); };
+  OperationInfo here = info;
+  here.short_and_independent = true;  // the caller waits in any case, so it may as well be the one who runs it
+  XPU_TRY_ASSIGN(const Operation operation, submit_function(stream, &ApiNames::run_blocking, here, held));
+  if (!awaited.is_over.load(std::memory_order_acquire)) {
+    const probe::Scope scope;
+    auto event = stream.device->device.load(std::memory_order_acquire)->create_event({});
+    Result<> waited;
+    if (event) {
+      const SubmissionGuard guard(stream.lock);
+      waited = stream.queue->record(**event);
+    }
+    if (event && waited) waited = (*event)->synchronize_blocking();
+    // The frame is the caller's: it may not go before the driver has let go of it.
+    while (!awaited.is_over.load(std::memory_order_acquire)) wait_keeping_error(stream);
+  }
+  if (!awaited.was_called.load(std::memory_order_acquire)) {
+    return Error{ErrorCode::unavailable, fmt::format("'{}' was not run: the process is exiting, or the device is lost", info.name)};
+  }
+  return operation;
+}
 
 }  // namespace
 }  // namespace runtime
@@ -145,9 +213,9 @@ void* Stream::native_handle() const noexcept { return state_->native_handle; }
 
 Result<bool> Stream::query() const {
   XPU_TRY(check_usable(*state_));
-  const PublishedCall call(&ApiNames::query_stream);
+  PublishedCall call(&ApiNames::query_stream);
   const probe::Scope scope;
-  return state_->queue->query();
+  return call.finish(state_->queue->query());
 }
 
 Result<> Stream::synchronize() const {
@@ -156,10 +224,9 @@ Result<> Stream::synchronize() const {
   {
     PublishedCall call(&ApiNames::synchronize_stream, probe::WaitType::queue, *state_->device, state_, state_->native_handle);
     const probe::Scope scope;
-    synchronized = synchronize_taking_error(*state_);
-    call.set_result(synchronized ? 0 : -1);
+    synchronized = call.finish(synchronize_taking_error(*state_));
   }
-  publish_clock_if_due(*state_->device);
+  publish_clock_if_due(*state_->device, now_ns());
   reached(gpu_trace::Point::stream_synchronization, state_->native_handle);
   return synchronized;
 }
@@ -175,19 +242,20 @@ Result<> Stream::wait(const Stream& other) const {
 Result<> Stream::launch_values(const Kernel& kernel, const Geometry& geometry, std::span<const ArgumentValue> arguments,
                                std::uint32_t local_memory_bytes) const {
   StreamState& stream = *state_;
-  XPU_TRY(check_usable(stream));
+  if (!is_usable(stream)) [[unlikely]]
+    XPU_TRY(check_usable_slowly(stream));
   const KernelState& launched = *kernel.state_;
-  XPU_TRY(check_launch(launched, *stream.device, geometry, arguments, local_memory_bytes));
   alignas(64) std::byte block[kMaxArgumentBytes];
-  const hal::Launch launch{launched.kernel.get(), &geometry, pack_arguments(launched, arguments, block), local_memory_bytes};
-  const auto describe = [&](probe::Operation& operation, probe::Geometry& published, probe::CopyDetail&) {
+  XPU_TRY(prepare_launch(launched, *stream.device, geometry, arguments, local_memory_bytes, block));
+  const hal::Launch launch{launched.kernel.get(), &geometry, {block, launched.argument_bytes}, local_memory_bytes};
+  const auto describe = [&](probe::Operation& operation, probe::Geometry& published) {
     operation.kernel = launched.probe_id;
     fill_geometry(published, geometry);
     operation.geometry = &published;
   };
   auto submitted =
-      submit(stream, {0, launched.kernel->info().facts.short_and_independent}, {&ApiNames::launch, probe::Command::ndrange_kernel},
-             describe, [&](const hal::Submission& submission) { return stream.queue->launch(launch, submission); });
+      submit<probe::Geometry>(stream, {0, launched.is_short_and_independent}, {&ApiNames::launch, probe::Command::ndrange_kernel}, describe,
+                              [&](const hal::Submission& submission) { return stream.queue->launch(launch, submission); });
   if (!submitted) [[unlikely]]
     return std::move(submitted).error();
   return {};
@@ -201,14 +269,15 @@ Result<> Stream::copy(void* destination, const void* source, std::size_t bytes) 
     return Error{ErrorCode::invalid_argument,
                  fmt::format("a copy of {} bytes has a null {}", bytes, destination == nullptr ? "destination" : "source")};
   }
-  const auto describe = [&](probe::Operation& operation, probe::Geometry&, probe::CopyDetail& detail) {
+  const auto describe = [&](probe::Operation& operation, probe::CopyDetail& detail) {
     detail = describe_copy(*stream.device, destination, source, bytes);
     operation.copy = &detail;
     if (detail.direction == probe::CopyDirection::host_to_device) operation.command = probe::Command::write;
     if (detail.direction == probe::CopyDirection::device_to_host) operation.command = probe::Command::read;
   };
-  XPU_TRY(submit(stream, {}, {&ApiNames::copy, probe::Command::copy}, describe,
-                 [&](const hal::Submission& submission) { return stream.queue->copy(destination, source, bytes, submission); }));
+  XPU_TRY(submit<probe::CopyDetail>(stream, {}, {&ApiNames::copy, probe::Command::copy}, describe, [&](const hal::Submission& submission) {
+    return stream.queue->copy(destination, source, bytes, submission);
+  }));
   return {};
 }
 
@@ -229,48 +298,24 @@ Result<> Stream::fill_bytes(void* destination, std::span<const std::byte> patter
   }
   if (bytes == 0) return {};
   if (destination == nullptr) return Error{ErrorCode::invalid_argument, fmt::format("a fill of {} bytes has a null destination", bytes)};
-  const auto describe = [&](probe::Operation& operation, probe::Geometry&, probe::CopyDetail& detail) {
+  const auto describe = [&](probe::Operation& operation, probe::CopyDetail& detail) {
     detail = describe_fill(destination, bytes, pattern.data(), length);
     operation.copy = &detail;
   };
-  XPU_TRY(submit(stream, {}, {&ApiNames::fill, probe::Command::fill}, describe,
-                 [&](const hal::Submission& submission) { return stream.queue->fill(destination, pattern, bytes, submission); }));
+  XPU_TRY(submit<probe::CopyDetail>(stream, {}, {&ApiNames::fill, probe::Command::fill}, describe, [&](const hal::Submission& submission) {
+    return stream.queue->fill(destination, pattern, bytes, submission);
+  }));
   return {};
 }
 
 Result<Operation> Stream::run_held(const OperationInfo& info, const hal::HostFunction& function) const {
-  return submit_function(*state_, info, function);
+  return submit_function(*state_, &ApiNames::run, info, function);
 }
 
 Result<Operation> Stream::run_held_blocking(const OperationInfo& info, const hal::HostFunction& function) const {
-  AwaitedFunction awaited{&function};
-  hal::HostFunction held;
-  held.user = &awaited;
-  held.call = [](void* user) -> Result<> {
-    auto& called = *static_cast<AwaitedFunction*>(user);
-    called.was_called.store(true, std::memory_order_relaxed);
-    return called.function->call(called.function->user);
-  };
-  held.drop = [](void* user) { static_cast<AwaitedFunction*>(user)->is_over.store(true, std::memory_order_release); };
-  OperationInfo here = info;
-  here.short_and_independent = true;  // the caller waits in any case, so it may as well be the one who runs it
-  XPU_TRY_ASSIGN(const Operation operation, submit_function(*state_, here, held));
-  if (!awaited.is_over.load(std::memory_order_acquire)) {
-    const probe::Scope scope;
-    auto event = state_->device->device.load(std::memory_order_acquire)->create_event({});
-    Result<> waited;
-    if (event) {
-      const SubmissionGuard guard(state_->lock);
-      waited = state_->queue->record(**event);
-    }
-    if (event && waited) waited = (*event)->synchronize_blocking();
-    // The frame is the caller's: it may not go before the driver has let go of it.
-    while (!awaited.is_over.load(std::memory_order_acquire)) wait_keeping_error(*state_);
-  }
-  if (!awaited.was_called.load(std::memory_order_acquire)) {
-    return Error{ErrorCode::unavailable, fmt::format("'{}' was not run: the process is exiting, or the device is lost", info.name)};
-  }
-  return operation;
+  XPU_TRY(check_usable(*state_));
+  PublishedCall call(&ApiNames::run_blocking, probe::WaitType::blocking_call, *state_->device, state_, state_->native_handle);
+  return call.finish(run_awaited(*state_, info, function));
 }
 
 Error Stream::error_of_current_exception() {

@@ -91,6 +91,7 @@ void let_go_of_external(StreamState& stream) noexcept {
   // The object stays: values that name it may be anywhere.
   const probe::Scope scope;
   stream.queue.reset();
+  publish_stream_end(stream);
 }
 
 Error unrecognized(StreamId id, int device) {
@@ -106,9 +107,10 @@ Error unrecognized(StreamId id, int device) {
 void add_stream(DeviceState& device, StreamState& stream) {
   stream.probe_id = probe::new_object_id(probe::ObjectKind::queue);
   stream.pending.set_valid_bits(device.device.load(std::memory_order_acquire)->clock().valid_bits);
-  publish_stream(stream);
   stream.next = device.first_stream.load(std::memory_order_relaxed);
   device.first_stream.store(&stream, std::memory_order_release);
+  // After it can be found: a subscriber that comes between the two hears of it twice, and never not at all.
+  publish_stream(stream);
 }
 
 Result<StreamState*> pool_stream(DeviceState& device, int level, int index) {
@@ -116,11 +118,11 @@ Result<StreamState*> pool_stream(DeviceState& device, int level, int index) {
   if (StreamState* stream = place.load(std::memory_order_acquire)) return stream;
   StreamState* made = nullptr;
   {
-    const PublishedCall call(&ApiNames::create_stream);
+    PublishedCall call(&ApiNames::create_stream);
     const probe::Scope scope;
     const base::MutexLock lock(device.mutex);
     if (StreamState* stream = place.load(std::memory_order_acquire)) return stream;
-    XPU_TRY_ASSIGN(made, create_pool_stream(device, level, index));
+    XPU_TRY_ASSIGN(made, call.finish(create_pool_stream(device, level, index)));
     place.store(made, std::memory_order_release);
   }
   reached(gpu_trace::Point::stream_creation, made->native_handle);
@@ -184,6 +186,7 @@ Result<Stream> Stream::from_external(void* native_queue, int device) {
 
 Result<> Stream::make_current() const {
   XPU_TRY(ensure_initialized());
+  XPU_TRY(check_not_released(*state_));
   set_current_stream(*state_);
   set_current_device(state_->device->index);
   return {};

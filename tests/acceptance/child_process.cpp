@@ -141,7 +141,8 @@ Ended run_self(const std::vector<std::string>& arguments, const Variables& envir
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   posix_spawnattr_setpgroup(&attributes, 0);
   int process_id = 0;
-  const int failed = posix_spawn(&process_id, "/proc/self/exe", &actions, &attributes, pointers_to(texts).data(), pointers_to(variables).data());
+  const int failed =
+      posix_spawn(&process_id, "/proc/self/exe", &actions, &attributes, pointers_to(texts).data(), pointers_to(variables).data());
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (failed != 0) throw std::runtime_error(std::string("the program cannot run itself: ") + std::strerror(failed));
@@ -160,7 +161,7 @@ Ended run_self(const std::vector<std::string>& arguments, const Variables& envir
 class TestLimit final : public ::testing::EmptyTestEventListener {
  public:
   TestLimit() {
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_handler = [](int) {
       constexpr std::string_view kBefore = "\nthis test hangs: ";
       static_cast<void>(!write(STDERR_FILENO, kBefore.data(), kBefore.size()));

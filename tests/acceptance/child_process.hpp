@@ -33,8 +33,8 @@ class Mode {
  public:
   Mode(const char* name, int (*run)());
 };
-#define XPU_CHILD_MODE(name)                                  \
-  static int name();                                          \
+#define XPU_CHILD_MODE(name)                                     \
+  static int name();                                             \
   static const ::xpu::acceptance::Mode mode_##name{#name, name}; \
   static int name()
 
@@ -48,12 +48,12 @@ bool is_own_process();
 void run_in_own_process(const char* full_name);
 
 /// A test in a process of its own: nothing is initialised when it begins, and what it leaves behind disturbs no other test.
-#define OWN_PROCESS_TEST(suite, name)                             \
-  static void suite##_##name();                                   \
-  TEST(suite, name) {                                             \
+#define OWN_PROCESS_TEST(suite, name)                                 \
+  static void suite##_##name();                                       \
+  TEST(suite, name) {                                                 \
     if (::xpu::acceptance::is_own_process()) return suite##_##name(); \
-    ::xpu::acceptance::run_in_own_process(#suite "." #name);      \
-  }                                                               \
+    ::xpu::acceptance::run_in_own_process(#suite "." #name);          \
+  }                                                                   \
   static void suite##_##name()
 
 /// What the program's main function does with its arguments.

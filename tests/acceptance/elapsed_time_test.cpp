@@ -101,9 +101,9 @@ TEST(E2_ElapsedTimeTest, EventsOfTwoDevicesHaveNoCommonClock) {
   EXPECT_THAT(there.record(Stream::default_stream(1).value()), Succeeds());
   EXPECT_THAT(here.synchronize(), Succeeds());
   EXPECT_THAT(there.synchronize(), Succeeds());
-  EXPECT_THAT(here.elapsed_time(there),
-              FailsWith(ErrorCode::invalid_argument,
-                        StrEq("Both events must be of one device, whose clock it is; they are of devices 0 and 1.")));
+  EXPECT_THAT(
+      here.elapsed_time(there),
+      FailsWith(ErrorCode::invalid_argument, StrEq("Both events must be of one device, whose clock it is; they are of devices 0 and 1.")));
 }
 
 TEST(E2_ElapsedTimeTest, AnEventIsNoTimeAwayFromItself) {

@@ -21,16 +21,16 @@ TEST_P(X1_ExitTest, TheProcessEndsInTimeWithItsExitCodeAndSaysNothing) {
   EXPECT_EQ(ended.output + ended.complaints, "") << ended;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Modes, X1_ExitTest,
-    ::testing::Values("exit_after_initialising", "exit_with_statics_of_before", "exit_with_statics_of_before_and_work_in_flight",
-                      "exit_with_statics_of_after", "exit_with_statics_of_after_and_work_in_flight",
-                      "exit_with_thread_locals_and_work_in_flight", "exit_with_a_kernel_that_never_ends",
-                      "exit_with_a_function_that_never_ends", "exit_with_a_kernel_that_never_ends_and_much_behind_it",
-                      "quick_exit_with_work_in_flight", "quick_exit_with_a_kernel_that_never_ends", "immediate_exit_with_work_in_flight",
-                      "exit_in_a_function", "exit_in_a_short_function", "exit_while_threads_submit", "exit_while_a_thread_waits",
-                      "use_the_runtime_after_its_end", "exit_with_callbacks"),
-    [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Modes, X1_ExitTest,
+                         ::testing::Values("exit_after_initialising", "exit_with_statics_of_before",
+                                           "exit_with_statics_of_before_and_work_in_flight", "exit_with_statics_of_after",
+                                           "exit_with_statics_of_after_and_work_in_flight", "exit_with_thread_locals_and_work_in_flight",
+                                           "exit_with_a_kernel_that_never_ends", "exit_with_a_function_that_never_ends",
+                                           "exit_with_a_kernel_that_never_ends_and_much_behind_it", "quick_exit_with_work_in_flight",
+                                           "quick_exit_with_a_kernel_that_never_ends", "immediate_exit_with_work_in_flight",
+                                           "exit_in_a_function", "exit_in_a_short_function", "exit_while_threads_submit",
+                                           "exit_while_a_thread_waits", "use_the_runtime_after_its_end", "exit_with_callbacks"),
+                         [](const ::testing::TestParamInfo<const char*>& mode) { return std::string(mode.param); });
 
 }  // namespace
 }  // namespace xpu::acceptance

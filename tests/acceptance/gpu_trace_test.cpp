@@ -19,9 +19,9 @@ using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr Point kAllPoints[] = {Point::event_creation,          Point::event_deletion,        Point::event_record,
-                                Point::event_wait,              Point::memory_allocation,     Point::memory_deallocation,
-                                Point::stream_creation,         Point::device_synchronization, Point::stream_synchronization,
+constexpr Point kAllPoints[] = {Point::event_creation,       Point::event_deletion,         Point::event_record,
+                                Point::event_wait,           Point::memory_allocation,      Point::memory_deallocation,
+                                Point::stream_creation,      Point::device_synchronization, Point::stream_synchronization,
                                 Point::event_synchronization};
 
 /// A call as it came.
@@ -149,7 +149,8 @@ TEST(T1_GpuTraceTest, FunctionsOfAPointAreCalledInTheOrderOfRegistration) {
   std::vector<int> order;
   std::vector<std::uint64_t> ids;
   for (int index = 0; index < 5; ++index) {
-    ids.push_back(gpu_trace::add_callback(Point::device_synchronization, [&, index](std::uintptr_t, std::uintptr_t) { order.push_back(index); }));
+    ids.push_back(
+        gpu_trace::add_callback(Point::device_synchronization, [&, index](std::uintptr_t, std::uintptr_t) { order.push_back(index); }));
   }
   EXPECT_THAT(synchronize(0), Succeeds());
   EXPECT_THAT(order, ElementsAre(0, 1, 2, 3, 4));

@@ -80,10 +80,27 @@ TEST_P(A7_PropertiesTest, TwoReadsAreEqualAndTheOpenedDeviceSaysTheSame) {
 TEST_P(A7_PropertiesTest, TheTextHasItsPartsInOrder) {
   const std::string text = to_string(properties());
   std::size_t at = 0;
-  for (const char* part :
-       {"name=", "platform_name=", "type=", "device_id=0x", "uuid=", "driver_version=", "total_memory=", "MB", "local_mem_size=", "KB",
-        "max_compute_units=", "memory_clock_rate=", "memory_bus_width=", "gpu_eu_count=", "gpu_subslice_count=", "max_work_group_size=",
-        "max_num_sub_groups=", "sub_group_sizes=[", "has_fp16=", "has_fp64=", "has_atomic64="}) {
+  for (const char* part : {"name=",
+                           "platform_name=",
+                           "type=",
+                           "device_id=0x",
+                           "uuid=",
+                           "driver_version=",
+                           "total_memory=",
+                           "MB",
+                           "local_mem_size=",
+                           "KB",
+                           "max_compute_units=",
+                           "memory_clock_rate=",
+                           "memory_bus_width=",
+                           "gpu_eu_count=",
+                           "gpu_subslice_count=",
+                           "max_work_group_size=",
+                           "max_num_sub_groups=",
+                           "sub_group_sizes=[",
+                           "has_fp16=",
+                           "has_fp64=",
+                           "has_atomic64="}) {
     const std::size_t found = text.find(part, at);
     ASSERT_NE(found, std::string::npos) << part << " is not behind its predecessor in " << text;
     at = found + std::string_view(part).size();
@@ -113,8 +130,7 @@ TEST(A7_DevicesTest, EveryProcessSeesTheSameDevices) {
 
 TEST(A7_DevicesTest, AFilterGivesTheDevicesInItsOrder) {
   const Ended ended = run_mode("print_properties", {{"XPU_VISIBLE_DEVICES", "1,0"}});
-  EXPECT_EQ(ended.output,
-            to_string(Device::get(1).value().properties()) + "\n" + to_string(Device::get(0).value().properties()) + "\n")
+  EXPECT_EQ(ended.output, to_string(Device::get(1).value().properties()) + "\n" + to_string(Device::get(0).value().properties()) + "\n")
       << ended;
 }
 

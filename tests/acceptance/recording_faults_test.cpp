@@ -50,14 +50,14 @@ SeenOperation faulty_operation() {
   return operations.at(kFaulty - 1);
 }
 
-#define FAULT_TEST(name, fault)                                                              \
-  static void K1_Faults_##name();                                                            \
-  OWN_PROCESS_TEST(K1_RecordingFaultsTest, name) {                                           \
-    use_fault(fault);                                                                        \
+#define FAULT_TEST(name, fault)                                                                 \
+  static void K1_Faults_##name();                                                               \
+  OWN_PROCESS_TEST(K1_RecordingFaultsTest, name) {                                              \
+    use_fault(fault);                                                                           \
     if (!has_programmed_faults()) GTEST_SKIP() << "needs a device whose faults are programmed"; \
-    ScriptedSubscriber::get();                                                               \
-    K1_Faults_##name();                                                                      \
-  }                                                                                          \
+    ScriptedSubscriber::get();                                                                  \
+    K1_Faults_##name();                                                                         \
+  }                                                                                             \
   static void K1_Faults_##name()
 
 FAULT_TEST(ARecordThatComesTwiceIsPublishedOnce, FaultKind::record_duplicate) {

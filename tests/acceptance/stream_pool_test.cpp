@@ -174,10 +174,9 @@ TEST(S1_StreamPoolTest, AnIdThatIsNoneIsRefusedWithTheReason) {
   EXPECT_THAT(Stream::from_id(32 << 4 | 3, 0), FailsWith(ErrorCode::invalid_argument, StrEq("invalid StreamId: 515")));
   for (const StreamId type : {3, 6, 7}) {
     EXPECT_THAT(Stream::from_id(type << 1 | 1, 0),
-                FailsWith(ErrorCode::invalid_argument,
-                          AllOf(HasSubstr("Unrecognized stream "),
-                                HasSubstr("(I didn't recognize the stream type, " + std::to_string(type) +
-                                          "). Did you manufacture the StreamId yourself?  Don't do that;"))));
+                FailsWith(ErrorCode::invalid_argument, AllOf(HasSubstr("Unrecognized stream "),
+                                                             HasSubstr("(I didn't recognize the stream type, " + std::to_string(type) +
+                                                                       "). Did you manufacture the StreamId yourself?  Don't do that;"))));
   }
   std::int64_t no_queue = 0;
   EXPECT_THAT(Stream::from_id(reinterpret_cast<StreamId>(&no_queue), 0),

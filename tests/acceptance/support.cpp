@@ -55,12 +55,12 @@ Kernel add_kernel(int device) { return Kernel::registered("acceptance_add", devi
 Kernel long_kernel(int device) { return Kernel::registered("acceptance_long", device).value(); }
 Kernel wait_kernel(int device) { return Kernel::registered("acceptance_wait", device).value(); }
 
-void store_late(const Stream& stream, std::int32_t* place, std::int32_t value) {
+void store_late(const Stream& stream, std::int32_t* place, std::int32_t value, std::chrono::milliseconds time) {
   const bool is_slow = runs_by_itself();
   stream
       .run({.name = "store_late"},
            [=] {
-             if (is_slow) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+             if (is_slow) std::this_thread::sleep_for(time);
              *place = value;
            })
       .value();

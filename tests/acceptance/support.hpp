@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -70,14 +71,15 @@ Buffer zeros(std::size_t count, int device = -1);
 /// Its elements.
 std::int32_t* values_of(const Buffer& buffer);
 
-/// Kernels of kernels.cpp, by their names: `acceptance_add` (pointer, value) adds to every element; `acceptance_long` is the same, and takes
-/// long on sim; `acceptance_wait` (pointer) waits until the value is not 0, for ever otherwise.
+/// Kernels of kernels.cpp, by their names: `acceptance_add` (pointer, value) adds to every element; `acceptance_long` is the same, and
+/// takes long on sim; `acceptance_wait` (pointer) waits until the value is not 0, for ever otherwise.
 Kernel add_kernel(int device = -1);
 Kernel long_kernel(int device = -1);
 Kernel wait_kernel(int device = -1);
 
-/// Submits something that has not ended when the next call is made: a function that takes 50 ms, or what needs virtual time; then it stores
-/// the value.
-void store_late(const Stream& stream, std::int32_t* place, std::int32_t value);
+/// Submits something that has not ended when the next call is made: a function that takes so long, or what needs virtual time; then it
+/// stores the value.
+void store_late(const Stream& stream, std::int32_t* place, std::int32_t value,
+                std::chrono::milliseconds time = std::chrono::milliseconds(50));
 
 }  // namespace xpu::acceptance

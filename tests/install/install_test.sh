@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
-# A stranger's program is built against libxpu in each way that is offered, and runs: from the build tree, after an install into a DESTDIR,
-# and through pkg-config from an install that was moved to another folder afterwards.
+# A stranger's program and the example are built against libxpu in each way that is offered, and run: from the build tree, after an install into
+# a DESTDIR, and through pkg-config from an install that was moved to another folder afterwards.
 #
 #   install_test.sh BUILD_FOLDER WORK_FOLDER LIBDIR      LIBDIR: where libraries go below the prefix, e.g. lib/x86_64-linux-gnu
 set -euo pipefail
 
 build=$(realpath "$1") work=$(realpath -m "$2") libdir=$3
 source_folder=$(cd "$(dirname "$0")" && pwd)
-consumer=$source_folder/consumer
-rm -rf "$work/build-tree" "$work/destdir" "$work/installed" "$work/before-move" "$work/moved" "$work/pkg-config"
+consumer=$source_folder/consumer examples=$source_folder/../../examples
+rm -rf "$work/build-tree" "$work/destdir" "$work/installed" "$work/before-move" "$work/moved" "$work/pkg-config" "$work/kernels"
 mkdir -p "$work"
+unset XPU_DRIVER XPU_VISIBLE_DEVICES XPU_SIM_PROGRAM
+export XPU_CACHE_DIR=$work/kernels
 
 fail() {
   echo "install_test: $*" >&2
@@ -23,24 +25,48 @@ expected_output() {
 }
 
 # The program must take the library from the folder under test and from nowhere else.
+check_library() {
+  local how=$1 program=$2 library_folder=$3 found
+  found=$(ldd "$program" | sed -n 's/.*libxpu\.so\.0 => \([^ ]*\).*/\1/p')
+  [[ $(realpath "$found") == "$(realpath "$library_folder")"/* ]] || fail "$how: libxpu.so.0 was taken from $found, not from $library_folder"
+}
+
 check_consumer() {
   local how=$1 program=$2 library_folder=$3 found
   found=$("$program") || fail "$how: $program failed"
   [[ $found == "$(expected_output)" ]] || fail "$how: the consumer printed: $found"
-  found=$(ldd "$program" | sed -n 's/.*libxpu\.so\.0 => \([^ ]*\).*/\1/p')
-  [[ $(realpath "$found") == "$(realpath "$library_folder")"/* ]] || fail "$how: libxpu.so.0 was taken from $found, not from $library_folder"
+  check_library "$how" "$program" "$library_folder"
   echo "$how: ok"
+}
+
+# Right on both drivers; on sim it takes the programmed time, to the last digit.
+check_first_program() {
+  local how=$1 program=$2 library_folder=$3 found
+  found=$("$program") || fail "$how: $program failed"
+  [[ $found =~ ^.+:\ saxpy\ took\ [0-9]+\.[0-9]{3}\ ms,\ 1048576\ of\ 1048576\ right$ ]] || fail "$how: on host the example printed: $found"
+  found=$(XPU_DRIVER=sim XPU_SIM_PROGRAM=$examples/sim_program.txt "$program") || fail "$how: $program failed on sim"
+  [[ $found =~ ^.+:\ saxpy\ took\ 1\.234\ ms,\ 1048576\ of\ 1048576\ right$ ]] || fail "$how: on sim the example printed: $found"
+  check_library "$how" "$program" "$library_folder"
+  echo "$how: example ok"
+}
+
+build_project() {
+  local how=$1 project=$2 folder=$3 prefix=$4
+  if ! { cmake -S "$project" -B "$folder" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF && cmake --build "$folder"; } \
+    >"$folder.log" 2>&1; then
+    cat "$folder.log" >&2
+    fail "$how: $project was not built"
+  fi
 }
 
 build_with_find_package() {
   local how=$1 folder=$2 prefix=$3 library_folder=$4
-  if ! { cmake -S "$consumer" -B "$folder" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF && cmake --build "$folder"; } \
-    >"$folder.log" 2>&1; then
-    cat "$folder.log" >&2
-    fail "$how: the consumer was not built"
-  fi
-  check_consumer "$how" "$folder/consumer" "$library_folder"
-  "$folder/annotated" || fail "$how: the C program failed"
+  mkdir -p "$folder"
+  build_project "$how" "$consumer" "$folder/consumer" "$prefix"
+  check_consumer "$how" "$folder/consumer/consumer" "$library_folder"
+  "$folder/consumer/annotated" || fail "$how: the C program failed"
+  build_project "$how" "$examples" "$folder/examples" "$prefix"
+  check_first_program "$how" "$folder/examples/first_program" "$library_folder"
 }
 
 build_with_pkg_config() {
@@ -50,8 +76,11 @@ build_with_pkg_config() {
   # shellcheck disable=SC2086  # several flags
   g++ -std=c++20 -Wall -Wextra -Werror "$consumer/consumer.cpp" $flags "-Wl,-rpath,$prefix/$libdir" -o "$folder/consumer"
   # shellcheck disable=SC2086
+  g++ -std=c++20 -Wall -Wextra -Werror "$examples/first_program.cpp" $flags "-Wl,-rpath,$prefix/$libdir" -o "$folder/first_program"
+  # shellcheck disable=SC2086
   gcc -std=c11 -Wall -Wextra -Werror "$consumer/annotated.c" $flags "-Wl,-rpath,$prefix/$libdir" -o "$folder/annotated"
   check_consumer "$how" "$folder/consumer" "$prefix/$libdir"
+  check_first_program "$how" "$folder/first_program" "$prefix/$libdir"
   "$folder/annotated" || fail "$how: the C program failed"
 
   gcc -std=c11 -Wall -Wextra -Werror "$consumer/annotated.c" "-I$prefix/include" -o "$folder/annotated_alone"
@@ -68,6 +97,8 @@ check_installed_files() {
     [[ -n $found && $(realpath "$found") == "$(realpath "$prefix/$libdir")"/* ]] || fail "$how: $object takes libxpu.so.0 from '$found'"
   done
   "$prefix/bin/xpu" --version >/dev/null || fail "$how: xpu --version failed"
+  found=$("$prefix/bin/xpu" info) || fail "$how: xpu info failed"
+  [[ $found == *$'\ndevice 0 '* ]] || fail "$how: xpu info shows no device: $found"
   # Each header that is installed stands alone, in the language that its name promises.
   while read -r object; do
     case $object in

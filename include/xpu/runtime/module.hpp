@@ -98,16 +98,17 @@ class XPU_EXPORT Module {
 struct ArgumentValue {
   ArgumentType type = ArgumentType::none;
   ArgumentType pointee = ArgumentType::none;
+  std::uint16_t reserved = 0;  ///< 0, so that what comes before `value` can be compared as one word.
   std::uint32_t size_bytes = 0;
   const void* value = nullptr;
 
   template <typename T>
   static ArgumentValue of(const T& value) noexcept {
     if constexpr (std::is_same_v<T, std::nullptr_t>) {
-      return {ArgumentType::pointer, ArgumentType::none, sizeof(void*), &value};
+      return {ArgumentType::pointer, ArgumentType::none, 0, sizeof(void*), &value};
     } else {
       static_assert(!std::is_array_v<T>, "an array is passed as a pointer to its first element");
-      return {kernel_function::type_of<T>(), kernel_function::pointee_of<T>(), static_cast<std::uint32_t>(sizeof(T)), &value};
+      return {kernel_function::type_of<T>(), kernel_function::pointee_of<T>(), 0, static_cast<std::uint32_t>(sizeof(T)), &value};
     }
   }
 };

@@ -138,6 +138,12 @@ Error let_out(const std::string& what) {
   return {};
 }
 
+/// The same number for every executor, so that a kernel sees the same groups.
+std::uint64_t wanted_groups(const hal::Geometry& geometry, std::uint32_t processors) noexcept {
+  const std::uint64_t items = geometry.global[0] * geometry.global[1] * geometry.global[2];
+  return std::max(processors * kGroupsPerProcessor, (items >> kWantedItemsShift) + 1);
+}
+
 /// `pattern_bytes` divides 4096, and `begin` is a multiple of it from where the fill began.
 void fill_part(std::byte* begin, std::size_t bytes, std::span<const std::byte> pattern) noexcept {
   constexpr std::size_t kSeedBytes = 4096;
@@ -150,17 +156,18 @@ void fill_part(std::byte* begin, std::size_t bytes, std::span<const std::byte> p
 }  // namespace
 
 Result<> run_kernel(const QueueState& queue, const KernelRun& run, std::uint32_t processors, WorkerPool* helpers) noexcept {
-  const std::uint64_t* global = run.geometry.global;
   const KernelFacts& facts = run.kernel.info().facts;
-  // The same number for every executor, so that a kernel sees the same groups.
-  const std::uint64_t wanted = std::max(processors * kGroupsPerProcessor, ((global[0] * global[1] * global[2]) >> kWantedItemsShift) + 1);
-  const hal::WorkGroups groups(run.geometry, facts, wanted);
+  const hal::WorkGroups groups(run.geometry, facts, run.geometry.local[0] != 0 ? 1 : wanted_groups(run.geometry, processors));
   const std::uint32_t local_bytes = facts.local_memory_bytes + run.local_memory_bytes;
   if (helpers != nullptr && groups.count() > 1) return run_groups_spread(queue, run, groups, local_bytes, *helpers);
   if (local_bytes != 0) return run_groups_with_local(queue, run, groups, local_bytes);
   const UserCode guard(queue);
   try {
-    groups.run(run.kernel.function(), run.arguments, 0, groups.count(), nullptr, 0);
+    if (groups.count() == 1) {
+      run.kernel.function()(run.arguments, &groups.prototype());  // what a short launch mostly is, without a copy of the group
+    } else {
+      groups.run(run.kernel.function(), run.arguments, 0, groups.count(), nullptr, 0);
+    }
   } catch (...) {
     return let_out("the kernel " + run.kernel.info().name);
   }

@@ -175,9 +175,23 @@ void QueueState::run_batch() noexcept {
       if (!pass(static_cast<GateOperation&>(*operation))) return;
       continue;
     }
+    if (operation->kind == OperationKind::record) {
+      if (!reach(static_cast<RecordOperation&>(*operation))) return;
+      continue;
+    }
     run(*operation);
     if (driver_->pool != nullptr && driver_->pool->should_yield(level(), ++count)) return driver_->pool->put_back(*this);
   }
+}
+
+bool QueueState::reach(RecordOperation& record) noexcept {
+  const std::shared_ptr<DriverState> kept = driver_;
+  const PointRef point = std::move(record.point);
+  const std::uint64_t ticks = std::max(last_end_ticks_, record.queued_ticks);
+  // Idle first: who has waited for the last point of a queue finds it idle.
+  const bool has_gone = fifo_.size() == 0 && try_end();
+  complete_point(*point.get(), ticks);
+  return !has_gone;
 }
 
 void QueueState::run(Operation& operation) noexcept {
@@ -203,11 +217,7 @@ void QueueState::run(Operation& operation) noexcept {
       break;
     }
     case OperationKind::host_function: outcome = run_host_function(*this, static_cast<HostFunctionOperation&>(operation).function); break;
-    case OperationKind::record: {
-      const PointRef point = std::move(static_cast<RecordOperation&>(operation).point);
-      complete_point(*point.get(), std::max(last_end_ticks_, operation.queued_ticks));
-      return;
-    }
+    case OperationKind::record:
     case OperationKind::gate:
     case OperationKind::jump: return;
   }

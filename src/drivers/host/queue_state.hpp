@@ -133,6 +133,8 @@ class QueueState final : public std::enable_shared_from_this<QueueState> {
   /// False: the right to run belongs to the gate's point now.
   [[nodiscard]] bool pass(GateOperation& gate) noexcept XPU_EXCLUDES(mutex_);
   void leave_gate() noexcept XPU_EXCLUDES(mutex_);
+  /// False: the right to run has been given up, because nothing is behind the record.
+  [[nodiscard]] bool reach(RecordOperation& record) noexcept XPU_EXCLUDES(mutex_);
   void run(Operation& operation) noexcept;
   void drop(Operation& operation) noexcept;
 

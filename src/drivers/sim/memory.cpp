@@ -1,10 +1,16 @@
 #include "drivers/sim/memory.hpp"
 
 #include <fmt/format.h>
-
-#include <limits>
+#include <unistd.h>
 
 namespace xpu::drivers::sim {
+namespace {
+
+std::uint64_t machine_memory_bytes() {
+  return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
 
 Result<> FaultyMemory::check(std::size_t bytes) const {
   if (is_lost_.load(std::memory_order_acquire))
@@ -33,7 +39,7 @@ DeviceMemory::DeviceMemory(const std::shared_ptr<hal::MemoryBudget>& budget, con
                            const std::atomic<bool>& is_lost)
     : device_(hal::MemoryKind::device, budget, rules, is_lost),
       shared_(hal::MemoryKind::shared, budget, rules, is_lost),
-      host_(hal::MemoryKind::host, std::make_shared<hal::MemoryBudget>(std::numeric_limits<std::uint64_t>::max()), nullptr, is_lost) {}
+      host_(hal::MemoryKind::host, std::make_shared<hal::MemoryBudget>(machine_memory_bytes()), nullptr, is_lost) {}
 
 hal::MemoryProvider& DeviceMemory::of(hal::MemoryKind kind) noexcept {
   switch (kind) {

@@ -38,7 +38,7 @@ class FaultyMemory final : public hal::MemoryProvider {
   const std::atomic<bool>& is_lost_;
 };
 
-/// All memory of one device: device and shared memory within one limit, host memory without one.
+/// All memory of one device: device and shared memory within one limit, host memory within what the machine has.
 class DeviceMemory {
  public:
   DeviceMemory(std::uint64_t limit_bytes, const std::shared_ptr<Rules>& rules, const std::atomic<bool>& is_lost);
