@@ -27,6 +27,12 @@ const ImageSight* find(std::span<const ImageSight> images, const auto& condition
   return image == images.rend() ? nullptr : &*image;
 }
 
+/// Whether it has libxpu itself in memory, as a program has that runs its work on it.
+bool uses_libxpu(const ImageSight& image) {
+  return std::any_of(image.files.begin(), image.files.end(),
+                     [](const std::string& file) { return file.find("libxpu.so", file.find_last_of('/') + 1) != std::string::npos; });
+}
+
 /// A mapped library with this text that is neither a loader nor ours, or empty.
 std::string library_with(const ImageSight& image, std::string_view text, const Expected& expected) {
   for (const std::string& file : image.files) {
@@ -43,16 +49,24 @@ Diagnosis privileges(const ImageSight& image) {
                       name_of(image))};
 }
 
+Diagnosis cleared_environment(const ImageSight& image, std::string_view missing) {
+  return {Reason::cleared_environment, fmt::format("{} was started with a cleared environment, without {}", name_of(image), missing)};
+}
+
 /// What exec handed over is not what we gave.
 std::optional<Diagnosis> environment_trouble(const ImageSight& image, const Expected& expected) {
   if (!image.environment_known) return std::nullopt;
-  if (!image.has_record || !image.has_layers)
-    return Diagnosis{Reason::cleared_environment, fmt::format("{} was started with a cleared environment, without {}", name_of(image),
-                                                              image.has_record ? kLayersVariable : kRecordVariable)};
+  if (!image.has_record || !image.has_layers) return cleared_environment(image, image.has_record ? kLayersVariable : kRecordVariable);
   if (image.layers != expected.layers)
     return Diagnosis{Reason::other_tool, fmt::format("another tool holds the OpenCL layers: {} was started with OPENCL_LAYERS={}",
                                                      name_of(image), shell_word(image.layers))};
   return std::nullopt;
+}
+
+Diagnosis with_libxpu(const ImageSight& image) {
+  if (image.privileged) return privileges(image);
+  if (image.environment_known && !image.has_record) return cleared_environment(image, kRecordVariable);
+  return {Reason::no_command, fmt::format("{} used libxpu but no device of it", name_of(image))};
 }
 
 Diagnosis with_loader(const ImageSight& image, const Expected& expected, const LayerTrial& try_layer) {
@@ -86,6 +100,7 @@ Diagnosis diagnose(std::span<const ImageSight> images, const Expected& expected,
   }
   if (const auto* image = find(images, [](const ImageSight& i) { return !i.loader.empty(); }))
     return with_loader(*image, expected, try_layer);
+  if (const auto* image = find(images, uses_libxpu)) return with_libxpu(*image);
   if (const auto* image = find(images, [](const ImageSight& i) { return i.privileged; })) return privileges(*image);
 
   unsigned looks = 0;
@@ -95,8 +110,10 @@ Diagnosis diagnose(std::span<const ImageSight> images, const Expected& expected,
     if (const std::string driver = library_with(image, "clIcdGetPlatformIDsKHR", expected); !driver.empty())
       return {Reason::no_loader, fmt::format("no OpenCL loader was mapped: {} uses the driver {} directly", name_of(image), driver)};
   }
-  return {Reason::no_loader, fmt::format("no OpenCL loader (libOpenCL.so) was mapped by the program (last looked {} before its end)",
-                                         duration_text(unseen_ns))};
+  return {Reason::no_loader,
+          fmt::format("neither an OpenCL loader (libOpenCL.so) nor libxpu was mapped by the program (last looked {} before "
+                      "its end)",
+                      duration_text(unseen_ns))};
 }
 
 }  // namespace xpu::cli

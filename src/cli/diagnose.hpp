@@ -12,8 +12,8 @@ namespace xpu::cli {
 
 /// Why no process of a program was recorded.
 enum class Reason : std::uint8_t {
-  no_command,             ///< The layer was there; nothing was submitted.
-  no_loader,              ///< No OpenCL loader was mapped.
+  no_command,             ///< The layer or libxpu was there; nothing was submitted.
+  no_loader,              ///< No OpenCL loader was mapped, nor libxpu.
   no_call,                ///< A loader was mapped and never used.
   loader_without_layers,  ///< The loader does not know OPENCL_LAYERS.
   layer_not_loadable,

@@ -147,6 +147,28 @@ TEST_F(Diagnose, TheLayerInMemoryMeansThatNothingWasSubmitted) {
   EXPECT_EQ(diagnose_one(image).reason, Reason::no_command);
 }
 
+TEST_F(Diagnose, AProgramOfLibxpuThatOpenedNoDeviceNeedsNoOpenClLoader) {
+  ImageSight image = healthy();
+  image.loader.clear();
+  image.files = {"/usr/lib/libc.so.6", "/opt/lib/libxpu.so.0.1.0"};
+  const Diagnosis diagnosis = diagnose_one(image);
+  EXPECT_EQ(diagnosis.reason, Reason::no_command);
+  EXPECT_EQ(diagnosis.sentence, "prog used libxpu but no device of it");
+  image.has_layers = false;  // it needs none
+  EXPECT_EQ(diagnose_one(image).reason, Reason::no_command);
+  image.has_record = false;
+  EXPECT_EQ(diagnose_one(image).reason, Reason::cleared_environment);
+  image.privileged = true;
+  EXPECT_EQ(diagnose_one(image).reason, Reason::raised_privileges);
+}
+
+TEST_F(Diagnose, OfAProgramWithBothALoaderIsWhatIsInTheWay) {
+  ImageSight image = healthy();
+  image.loader_knows_layers = false;
+  image.files = {image.loader, "/opt/lib/libxpu.so.0"};
+  EXPECT_EQ(diagnose_one(image).reason, Reason::loader_without_layers);
+}
+
 TEST_F(Diagnose, WhatAProgramExecutedInItsOwnPlaceCountsMore) {
   ImageSight first = healthy();
   ImageSight second = healthy();

@@ -227,16 +227,16 @@ void append_drivers(std::string& text, const RuntimeReport& report, std::size_t 
   append_lines(text, lines, columns);
 }
 
-/// A value of the document on one line: "yes", "12,345", "64 KiB", "1, 2", "int 8, float 8".
+/// A value of the document on one line: "yes", "64", "4.0 KiB (4,096)", "1048576, 1, 1", "int 8, float 8".
 std::string value_text(const std::string& key, const Json& value) {
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
+  if (value.is_string()) return printable(value.get<std::string>());
   if (value.is_number()) {
     const auto number = value.get<std::uint64_t>();
-    if (key.ends_with("_bytes") && number >= 1024) return fmt::format("{} ({})", bytes_text(number), with_thousands(number));
     if (key == "device_id" || key == "architecture") return fmt::format("{:#x}", number);
-    return with_thousands(number);
+    if (!key.ends_with("_bytes") || number < 1024) return fmt::format("{}", number);
+    return fmt::format("{} ({})", bytes_text(number), with_thousands(number));
   }
-  if (value.is_string()) return printable(value.get<std::string>());
   std::string text;
   for (const auto& [name, part] : value.items()) {
     text += (text.empty() ? "" : ", ") + (value.is_object() ? name + ' ' : "") + value_text("", part);

@@ -69,8 +69,8 @@ void say_summary(const std::string& path, const std::string& working_directory, 
   for (const std::string& warning : summary_warnings(*report)) say_text(warning);
   if (status.processes_attached > 0 && report->conservation.submitted == 0) {
     say_text(report->conservation.filtered > 0
-                 ? "OpenCL was used, but every command was submitted while recording was paused or filtered out"
-                 : "OpenCL was used, but no command was submitted");
+                 ? "OpenCL or libxpu was used, but every command was submitted while recording was paused or filtered out"
+                 : "OpenCL or libxpu was used, but no command was submitted");
   }
   say_text(summary_line(*report, shown));
 }

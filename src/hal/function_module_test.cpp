@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include <atomic>
+#include <algorithm>
 #include <cstring>
 #include <thread>
 

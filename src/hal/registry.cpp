@@ -68,7 +68,7 @@ Result<std::uint32_t> device_of_ordinal(std::string_view entry, std::size_t coun
   std::uint32_t ordinal = 0;
   const auto [end, code] = std::from_chars(entry.data(), entry.data() + entry.size(), ordinal);
   if (code != std::errc() || end != entry.data() + entry.size() || ordinal >= count) {
-    return invalid(fmt::format("XPU_VISIBLE_DEVICES names device {}, which is out of range: {}", entry, allowed_devices(count)));
+    return invalid(fmt::format("device {} is out of range: {}", entry, allowed_devices(count)));
   }
   return ordinal;
 }
@@ -76,18 +76,17 @@ Result<std::uint32_t> device_of_ordinal(std::string_view entry, std::size_t coun
 Result<std::uint32_t> device_of_uuid(std::string_view entry, const std::vector<DeviceProperties>& devices) {
   const std::string part = uuid_part(entry);
   if (part.empty()) {
-    return invalid(fmt::format("XPU_VISIBLE_DEVICES has the entry '{}', which is no device: {}", entry, allowed_devices(devices.size())));
+    return invalid(fmt::format("'{}' is no device: {}", entry, allowed_devices(devices.size())));
   }
   std::vector<std::uint32_t> found;
   for (std::uint32_t i = 0; i < devices.size(); ++i) {
     if (uuid_begins_with(devices[i].uuid, part)) found.push_back(i);
   }
   if (found.empty()) {
-    return invalid(fmt::format("XPU_VISIBLE_DEVICES names the UUID '{}', which no device has: {}", entry, allowed_devices(devices.size())));
+    return invalid(fmt::format("no device has the UUID '{}': {}", entry, allowed_devices(devices.size())));
   }
   if (found.size() > 1) {
-    return invalid(fmt::format("XPU_VISIBLE_DEVICES names the UUID '{}', with which devices {} begin: write more of its digits", entry,
-                               fmt::join(found, " and ")));
+    return invalid(fmt::format("the UUIDs of devices {} begin with '{}': write more of its digits", fmt::join(found, " and "), entry));
   }
   return found.front();
 }
@@ -99,15 +98,15 @@ Result<std::vector<const DriverEntry*>> select_drivers(std::string_view list) {
   std::vector<const DriverEntry*> selected;
   for (const std::string_view name : entries) {
     if (name.empty()) {
-      return invalid(fmt::format("XPU_DRIVER has an empty entry in '{}': it is a comma list of {}", list, driver_names()));
+      return invalid(fmt::format("there is an empty entry in '{}': it is a comma list of {}", list, driver_names()));
     }
     const std::span<const DriverEntry> drivers = built_in_drivers();
     const auto found = std::find_if(drivers.begin(), drivers.end(), [&](const DriverEntry& entry) { return entry.name == name; });
     if (found == drivers.end()) {
-      return invalid(fmt::format("XPU_DRIVER names '{}', which is no driver of this library: there are {}", name, driver_names()));
+      return invalid(fmt::format("'{}' is no driver of this library: there are {}", name, driver_names()));
     }
     if (std::find(selected.begin(), selected.end(), &*found) != selected.end()) {
-      return invalid(fmt::format("XPU_DRIVER names '{}' twice in '{}': each driver may come once", name, list));
+      return invalid(fmt::format("'{}' comes twice in '{}': each driver may come once", name, list));
     }
     selected.push_back(&*found);
   }
@@ -118,13 +117,12 @@ Result<std::vector<std::uint32_t>> select_devices(std::string_view list, const s
   std::vector<std::uint32_t> selected;
   for (const std::string_view entry : entries_of(list)) {
     if (entry.empty()) {
-      return invalid(fmt::format("XPU_VISIBLE_DEVICES has an empty entry in '{}': {}", list, allowed_devices(devices.size())));
+      return invalid(fmt::format("there is an empty entry in '{}': {}", list, allowed_devices(devices.size())));
     }
     const bool is_ordinal = entry.size() < kFirstUuidDigits && std::all_of(entry.begin(), entry.end(), is_digit);
     XPU_TRY_ASSIGN(const std::uint32_t device, is_ordinal ? device_of_ordinal(entry, devices.size()) : device_of_uuid(entry, devices));
     if (std::find(selected.begin(), selected.end(), device) != selected.end()) {
-      return invalid(fmt::format("XPU_VISIBLE_DEVICES names device {} twice, the second time as '{}' in '{}': each may come once", device,
-                                 entry, list));
+      return invalid(fmt::format("device {} comes twice, the second time as '{}' in '{}': each may come once", device, entry, list));
     }
     selected.push_back(device);
   }

@@ -34,12 +34,11 @@ TEST(SelectDrivers, KeepsTheOrderOfTheList) {
 }
 
 TEST(SelectDrivers, NamesWhatItDoesNotKnowAndWhatThereIs) {
-  EXPECT_THAT(selected_drivers("host,cuda"),
-              ElementsAre("invalid_argument: XPU_DRIVER names 'cuda', which is no driver of this library: there are host, sim"));
+  EXPECT_THAT(selected_drivers("host,cuda"), ElementsAre("invalid_argument: 'cuda' is no driver of this library: there are host, sim"));
   EXPECT_THAT(selected_drivers("host,,sim"),
-              ElementsAre("invalid_argument: XPU_DRIVER has an empty entry in 'host,,sim': it is a comma list of host, sim"));
+              ElementsAre("invalid_argument: there is an empty entry in 'host,,sim': it is a comma list of host, sim"));
   EXPECT_THAT(selected_drivers("sim,host,sim"),
-              ElementsAre("invalid_argument: XPU_DRIVER names 'sim' twice in 'sim,host,sim': each driver may come once"));
+              ElementsAre("invalid_argument: 'sim' comes twice in 'sim,host,sim': each driver may come once"));
 }
 
 std::vector<DeviceProperties> three_devices() {
@@ -76,33 +75,32 @@ TEST(SelectDevices, TakesAUuidWholeOrItsFirstDigits) {
 
 TEST(SelectDevices, NamesTheEntryThatIsNoDevice) {
   EXPECT_EQ(selected_devices("0,3"),
-            "invalid_argument: XPU_VISIBLE_DEVICES names device 3, which is out of range: an entry is an ordinal in [0, 3) or the first "
+            "invalid_argument: device 3 is out of range: an entry is an ordinal in [0, 3) or the first "
             "digits of a UUID");
   EXPECT_EQ(selected_devices("-1"),
-            "invalid_argument: XPU_VISIBLE_DEVICES names the UUID '-1', which no device has: an entry is an ordinal in [0, 3) or the first "
+            "invalid_argument: no device has the UUID '-1': an entry is an ordinal in [0, 3) or the first "
             "digits of a UUID");
   EXPECT_EQ(selected_devices("gpu0"),
-            "invalid_argument: XPU_VISIBLE_DEVICES has the entry 'gpu0', which is no device: an entry is an ordinal in [0, 3) or the first "
+            "invalid_argument: 'gpu0' is no device: an entry is an ordinal in [0, 3) or the first "
             "digits of a UUID");
   EXPECT_EQ(selected_devices("0,"),
-            "invalid_argument: XPU_VISIBLE_DEVICES has an empty entry in '0,': an entry is an ordinal in [0, 3) or the first digits of a "
+            "invalid_argument: there is an empty entry in '0,': an entry is an ordinal in [0, 3) or the first digits of a "
             "UUID");
 }
 
 TEST(SelectDevices, RefusesDigitsThatTwoDevicesHave) {
-  EXPECT_EQ(selected_devices("abc"),
-            "invalid_argument: XPU_VISIBLE_DEVICES names the UUID 'abc', with which devices 0 and 1 begin: write more of its digits");
+  EXPECT_EQ(selected_devices("abc"), "invalid_argument: the UUIDs of devices 0 and 1 begin with 'abc': write more of its digits");
 }
 
 TEST(SelectDevices, RefusesADeviceThatComesTwice) {
   EXPECT_EQ(selected_devices("0,abcd"),
-            "invalid_argument: XPU_VISIBLE_DEVICES names device 0 twice, the second time as 'abcd' in '0,abcd': each may come once");
+            "invalid_argument: device 0 comes twice, the second time as 'abcd' in '0,abcd': each may come once");
 }
 
 TEST(SelectDevices, SaysThatThereIsNoDevice) {
   const auto devices = select_devices("0", {});
   ASSERT_FALSE(devices);
-  EXPECT_EQ(devices.error().message, "XPU_VISIBLE_DEVICES names device 0, which is out of range: there is no device");
+  EXPECT_EQ(devices.error().message, "device 0 is out of range: there is no device");
 }
 
 }  // namespace

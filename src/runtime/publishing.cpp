@@ -1,5 +1,7 @@
 #include "runtime/publishing.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -120,8 +122,15 @@ void read_clock(DeviceState& device, const probe::Subscriber& subscriber) noexce
   published.host_after_ns = reading->host_after_ns;
   published.device_ticks = reading->ticks;
   published.device = device.probe_id;
-  published.method = opened->clock().same_as == ClockDomain::unknown ? probe::ClockMethod::device_timer : probe::ClockMethod::host_clock;
+  published.method = opened->clock().same_as == ClockDomain::unknown ? probe::ClockMethod::device_timer : probe::ClockMethod::native;
   subscriber.clock(published);
+}
+
+/// What goes no further is said at least.
+void publish_unexpected(const DeviceState& device, std::uint64_t records, const probe::Subscriber& subscriber) {
+  const std::string text = fmt::format("driver {} delivered {} records of operations of device {} that it had delivered before",
+                                       device.driver->name(), records, device.index);
+  subscriber.annotate({.time_ns = now_ns(), .range = 0, .type = probe::AnnotationType::mark, .text = text, .value = 0});
 }
 
 }  // namespace
@@ -184,10 +193,13 @@ void publish_end() noexcept {
   for (DeviceState* device : enumeration().devices) {
     if (device->device.load(std::memory_order_acquire) == nullptr) continue;
     read_clock(*device, *subscriber);
-    for_each_stream(*device, [](StreamState& stream) {
+    std::uint64_t unexpected = 0;
+    for_each_stream(*device, [&](StreamState& stream) {
+      unexpected += stream.pending.unexpected_records();
       const auto idle = stream.is_released.load(std::memory_order_acquire) ? Result<bool>(true) : stream.queue->query();
       if (idle && *idle) stream.pending.publish_lost();
     });
+    if (unexpected != 0) publish_unexpected(*device, unexpected, *subscriber);
   }
 }
 

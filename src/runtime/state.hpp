@@ -56,7 +56,7 @@ struct StreamState {
   SubmissionLock lock;                      ///< Held for a submission; taken again by a function that the driver runs within one.
   std::uint64_t sequence = 0;               ///< Operations so far; under `lock`.
   std::atomic<std::uint32_t> published{0};  ///< Of them, those that somebody listened to; written under `lock`.
-  std::uint32_t until_sample = 1;           ///< Published operations until the next one whose recording is timed; under `lock`.
+  std::uint32_t until_sample = 64;          ///< Published operations until the next one whose recording is timed; under `lock`.
   probe::Id probe_id = 0;
   PendingOperations pending;
 

@@ -354,7 +354,15 @@ ClockMap::ClockMap(std::vector<ClockPoint> points, TickUnit unit) : unit_(unit) 
   if (readings_ == 0) narrowest_bracket_ns_ = 0;
 }
 
+ClockMap ClockMap::of_host_clock(std::size_t readings) noexcept {
+  ClockMap map;
+  map.is_host_clock_ = true;
+  map.readings_ = readings;
+  return map;
+}
+
 MappedTime ClockMap::to_host(std::uint64_t ticks, std::uint64_t near_host_ns) const noexcept {
+  if (is_host_clock_) return {clamp(Wide{ticks}), 1};
   if (!usable()) return {0, std::numeric_limits<std::uint64_t>::max()};
   const std::int64_t offset = unwrap(ticks, near_host_ns);
   if (segments_.size() == 1) return at(segments_.front(), offset);

@@ -234,6 +234,18 @@ TEST(ClockMapTest, AClockThatContradictsItselfAllTheTimeIsNotUsed) {
   EXPECT_FALSE(ClockMap(points, kNanoseconds).usable());
 }
 
+TEST(ClockMapTest, TheHostsOwnClockIsExactToATickWithoutReadings) {
+  const ClockMap map = ClockMap::of_host_clock(2);
+  ASSERT_TRUE(map.usable());
+  EXPECT_EQ(map.readings(), 2u);
+  EXPECT_EQ(map.steps(), 0u);
+  for (std::uint64_t ticks : {std::uint64_t{0}, std::uint64_t{5'000'000'000}, std::uint64_t{1} << 60}) {
+    EXPECT_EQ(map.to_host(ticks, 77).host_ns, static_cast<std::int64_t>(ticks));
+    EXPECT_EQ(map.to_host(ticks).error_ns, 1u);
+    EXPECT_EQ(map.ticks_to_ns(ticks), ticks);
+  }
+}
+
 TEST(ClockMapTest, SurvivesReadingsOfAnySize) {
   const std::uint64_t top = std::numeric_limits<std::uint64_t>::max();
   const std::uint64_t edges[] = {

@@ -19,24 +19,24 @@ constexpr const char* kNotRecorded = "Both events must be recorded before calcul
 constexpr const char* kNotCompleted = "Both events must be completed before calculating elapsed time.";
 constexpr const char* kNotTimed = "Both events must be created with argument 'enable_timing=True'.";
 
-enum class Reached { created, recorded, completed };
+enum class Stage { created, recorded, completed };
 
 /// What is asked of one event of a pair.
 struct Wanted {
-  Reached reached;
+  Stage reached;
   bool is_timed;
 };
 
 const char* expected_sentence(const Wanted& begin, const Wanted& end) {
-  if (begin.reached == Reached::created || end.reached == Reached::created) return kNotRecorded;
-  if (begin.reached == Reached::recorded || end.reached == Reached::recorded) return kNotCompleted;
+  if (begin.reached == Stage::created || end.reached == Stage::created) return kNotRecorded;
+  if (begin.reached == Stage::recorded || end.reached == Stage::recorded) return kNotCompleted;
   if (!begin.is_timed || !end.is_timed) return kNotTimed;
   return nullptr;
 }
 
 std::vector<Wanted> all_wanted() {
   std::vector<Wanted> all;
-  for (const Reached reached : {Reached::created, Reached::recorded, Reached::completed}) {
+  for (const Stage reached : {Stage::created, Stage::recorded, Stage::completed}) {
     for (const bool is_timed : {false, true}) all.push_back({reached, is_timed});
   }
   return all;
@@ -62,7 +62,7 @@ class BusyStream {
   const Stream& stream() const { return stream_; }
 
  private:
-  Stream stream_ = Stream::from_pool().value();
+  Stream stream_ = Stream::from_pool(-1).value();  // of a pool from which nobody else takes one meanwhile
   Kernel kernel_ = long_kernel();
   Buffer values_ = zeros(1);
   std::optional<Hold> hold_;
@@ -72,8 +72,8 @@ TEST(E2_ElapsedTimeTest, TheFirstThingThatIsMissingIsNamed) {
   const Stream idle = Stream::from_pool().value();
   const auto made = [&](const Wanted& wanted, const BusyStream& busy) {
     auto event = std::make_unique<Event>(EventOptions{.timing = wanted.is_timed});
-    if (wanted.reached == Reached::recorded) event->record(busy.stream()).value();
-    if (wanted.reached == Reached::completed) {
+    if (wanted.reached == Stage::recorded) event->record(busy.stream()).value();
+    if (wanted.reached == Stage::completed) {
       event->record(idle).value();
       event->synchronize().value();
     }

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <optional>
+#include <semaphore>
 #include <thread>
 
 #include "tests/acceptance/child_process.hpp"
@@ -46,19 +47,19 @@ std::optional<Everything> g_everything;
 std::optional<Buffer> g_flag;
 std::optional<Kernel> g_waiting_kernel;
 
-/// Launches a kernel that waits for a flag that nobody sets, and returns when it runs, or could.
-void launch_endless_kernel(const Buffer& flag) {
-  static std::atomic<bool> is_before_it{false};
+/// Launches a kernel that waits for a flag that nobody sets, and returns its stream when it runs, or could.
+Stream launch_endless_kernel(const Buffer& flag) {
+  static std::binary_semaphore is_before_it{0};
   g_waiting_kernel.emplace(wait_kernel());
   const Stream stream = Stream::from_pool().value();
   if (runs_by_itself()) {
-    stream.run({}, [] { is_before_it = true; }).value();
+    stream.run({}, [] { is_before_it.release(); }).value();
     stream.launch(*g_waiting_kernel, items(1), values_of(flag)).value();
-    is_before_it.wait(false);
-    is_before_it = false;
+    is_before_it.acquire();
   } else {
     stream.launch(*g_waiting_kernel, items(1), values_of(flag)).value();
   }
+  return stream;
 }
 
 XPU_CHILD_MODE(exit_after_initialising) {
@@ -104,26 +105,24 @@ XPU_CHILD_MODE(exit_with_a_kernel_that_never_ends) {
 }
 
 XPU_CHILD_MODE(exit_with_a_function_that_never_ends) {
-  static std::atomic<bool> is_running{false};
+  static std::binary_semaphore is_running{0};
   const bool has_threads = runs_by_itself();
   Stream::from_pool()
       .value()
       .run({},
            [] {
-             is_running = true;
+             is_running.release();
              std::this_thread::sleep_for(std::chrono::hours(1));
            })
       .value();
-  if (has_threads) is_running.wait(false);
+  if (has_threads) is_running.acquire();
   return kExitCode;
 }
 
 XPU_CHILD_MODE(exit_with_a_kernel_that_never_ends_and_much_behind_it) {
   g_everything.emplace();
   g_flag.emplace(zeros(1));
-  launch_endless_kernel(*g_flag);
-  // Index 2 of the pool is the one after those of `Everything`'s; every stream waits for the kernel's.
-  const Stream endless = Stream::from_id(1 << 4 | 3, 0).value();
+  const Stream endless = launch_endless_kernel(*g_flag);
   endless.record(g_everything->other_event).value();
   g_everything->stream.wait(g_everything->other_event).value();
   for (int round = 0; round < 1'000; ++round) {
@@ -170,9 +169,11 @@ XPU_CHILD_MODE(exit_while_threads_submit) {
   static std::atomic<int> submissions{0};
   for (int thread = 0; thread < 3; ++thread) {
     std::thread([] {
-      const Stream stream = Stream::from_pool().value();
-      const Stream& shared = g_everything->stream;
-      while (stream.launch(g_everything->kernel, items(64), values_of(g_everything->buffer), 1) && shared.run({}, [] {})) ++submissions;
+      const Result<Stream> stream = Stream::from_pool();
+      const Everything& everything = *g_everything;
+      while (stream && stream->launch(everything.kernel, items(64), values_of(everything.buffer), 1) && everything.stream.run({}, [] {})) {
+        ++submissions;
+      }
       // No more is accepted: the process ends.
       std::this_thread::sleep_for(std::chrono::hours(1));
     }).detach();
@@ -183,7 +184,7 @@ XPU_CHILD_MODE(exit_while_threads_submit) {
 
 XPU_CHILD_MODE(exit_while_a_thread_waits) {
   g_flag.emplace(zeros(1));
-  launch_endless_kernel(*g_flag);
+  const Stream endless = launch_endless_kernel(*g_flag);
   static std::atomic<int> waiting{0};
   const auto wait = [](auto call) {
     std::thread([call] {
@@ -193,7 +194,7 @@ XPU_CHILD_MODE(exit_while_a_thread_waits) {
     }).detach();
   };
   wait([] { static_cast<void>(synchronize(0)); });
-  wait([] { static_cast<void>(Stream::from_id(3, 0).value().synchronize()); });
+  wait([endless] { static_cast<void>(endless.synchronize()); });
   while (waiting < 2) std::this_thread::yield();
   return kExitCode;
 }

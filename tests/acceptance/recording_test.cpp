@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <semaphore>
 #include <thread>
 
 #include "publisher/scripted_subscriber.hpp"
@@ -380,18 +381,18 @@ XPU_CHILD_MODE(end_with_an_operation_that_runs) {
   std::atexit(print_what_ended);
   subscriber();
   const Stream stream = Stream::from_pool().value(), other = Stream::from_pool().value();
-  static std::atomic<bool> is_running{false};
+  static std::binary_semaphore is_running{0};
   other.run({}, [] {}).value();
   other.synchronize().value();
   stream
       .run({},
            [] {
-             is_running = true;
+             is_running.release();
              std::this_thread::sleep_for(std::chrono::hours(1));
            })
       .value();
   stream.run({}, [] {}).value();
-  is_running.wait(false);
+  is_running.acquire();
   return 7;
 }
 

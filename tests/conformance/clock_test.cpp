@@ -30,9 +30,7 @@ TEST_P(ClockTest, TheFactsAreSane) {
 
 TEST_P(ClockTest, TheFactsAreTheSameObjectAtEveryRead) { EXPECT_EQ(&device().clock(), &device().clock()); }
 
-TEST_P(ClockTest, ATickIsNoFinerThanTheResolution) {
-  EXPECT_LE(ns(1), static_cast<double>(device().properties().timer_resolution_ns) + 1);
-}
+TEST_P(ClockTest, ATickIsNoFinerThanTheResolution) { EXPECT_LE(ns(1), static_cast<double>(device().properties().timer_resolution_ns) + 1); }
 
 TEST_P(ClockTest, TheHostTimesOfAReadingAreInOrder) {
   for (int round = 0; round < 100; ++round) {

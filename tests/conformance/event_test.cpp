@@ -218,8 +218,8 @@ TEST_P(EventTest, AnotherThreadAsksWhileTheEventIsRecordedAgain) {
   std::atomic<bool> is_over{false};
   on_threads(2, [&](int thread) {
     if (thread == 0) {
+      const AtEnd end([&] { is_over = true; });
       for (int index = 0; index < 1'000; ++index) queue->record(*event).value();
-      is_over = true;
     } else {
       while (!is_over) {
         EXPECT_TRUE(is_ok(event->query()));

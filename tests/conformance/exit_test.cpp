@@ -109,14 +109,13 @@ struct ExitingProcess {
   hal::Queue& queue = process.new_queue();
   static std::atomic<bool> is_running{false};
   static std::atomic<bool> may_end{false};
-  submit_action(
-      queue,
-      [] {
-        is_running = true;
-        is_running.notify_all();
-        may_end.wait(false);
-      },
-      {.token = 1})
+  submit_action(queue,
+                [] {
+                  is_running = true;
+                  is_running.notify_all();
+                  may_end.wait(false);
+                },
+                {.token = 1})
       .value();
   is_running.wait(false);
   std::thread releaser([] {
@@ -162,13 +161,9 @@ struct ExitingProcess {
   process.exit_if(process.tally.called == 0 && process.tally.dropped == 1 && process.tally.delivered(hal::CompletionStatus::failed) == 1);
 }
 
-TEST_P(ExitTest, AProcessWithNothingToDoEnds) {
-  EXPECT_EXIT(exit_with_nothing_to_do(entry()), ::testing::ExitedWithCode(0), "");
-}
+TEST_P(ExitTest, AProcessWithNothingToDoEnds) { EXPECT_EXIT(exit_with_nothing_to_do(entry()), ::testing::ExitedWithCode(0), ""); }
 
-TEST_P(ExitTest, AProcessThatOpenedNoDeviceEnds) {
-  EXPECT_EXIT(exit_without_any_device(entry()), ::testing::ExitedWithCode(0), "");
-}
+TEST_P(ExitTest, AProcessThatOpenedNoDeviceEnds) { EXPECT_EXIT(exit_without_any_device(entry()), ::testing::ExitedWithCode(0), ""); }
 
 TEST_P(ExitTest, AProcessThatDestroyedEverythingEnds) {
   EXPECT_EXIT(exit_after_everything_is_destroyed(entry()), ::testing::ExitedWithCode(0), "");

@@ -143,7 +143,8 @@ TEST_P(KernelLifeTest, AKernelOfEachDeviceRunsThere) {
   XPU_NEEDS(registered_modules);
   for (std::uint32_t ordinal = 0; ordinal < 2; ++ordinal) {
     const std::unique_ptr<hal::Queue> queue = device(ordinal).create_queue({}).value();
-    auto* const value = static_cast<std::uint32_t*>(allocate_bytes(*device(ordinal).memory(host_visible_kinds()[0]), sizeof(std::uint32_t)));
+    auto* const value =
+        static_cast<std::uint32_t*>(allocate_bytes(*device(ordinal).memory(host_visible_kinds()[0]), sizeof(std::uint32_t)));
     launch(*queue, *suite_kernel("conformance_set", ordinal), items({1}), value, ordinal + 10).value();
     ASSERT_TRUE(is_ok(queue->synchronize_blocking()));
     EXPECT_EQ(*value, ordinal + 10);

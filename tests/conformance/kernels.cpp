@@ -109,7 +109,9 @@ XPU_KERNEL(conformance_use_local_memory, "sums");
 void conformance_own_local_memory(const WorkGroup& group, std::uint64_t* bytes) { *bytes = group.local_memory_bytes; }
 XPU_KERNEL_WITH(conformance_own_local_memory, (xpu::KernelFacts{.local_memory_bytes = 256}), "bytes");
 
-void conformance_required_local(const WorkGroup& group, std::uint64_t* local) { std::copy(std::begin(group.local), std::end(group.local), local); }
+void conformance_required_local(const WorkGroup& group, std::uint64_t* local) {
+  std::copy(std::begin(group.local), std::end(group.local), local);
+}
 XPU_KERNEL_WITH(conformance_required_local, (xpu::KernelFacts{.required_local = {4, 2, 1}}), "local");
 
 // Two of these on two queues come to an end only if they run at the same time.

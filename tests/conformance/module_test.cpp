@@ -185,8 +185,10 @@ XPU_KERNEL(store_macro, "result");
 
 TEST_P(ModuleTest, TwoModulesMayHaveKernelsOfOneName) {
   XPU_NEEDS(source_cpp_modules);
-  const std::unique_ptr<hal::Module> first = compile("void store(const xpu::WorkItem&, std::uint64_t* r) { *r = 1; } XPU_KERNEL(store);").value();
-  const std::unique_ptr<hal::Module> second = compile("void store(const xpu::WorkItem&, std::uint64_t* r) { *r = 2; } XPU_KERNEL(store);").value();
+  const std::unique_ptr<hal::Module> first =
+      compile("void store(const xpu::WorkItem&, std::uint64_t* r) { *r = 1; } XPU_KERNEL(store);").value();
+  const std::unique_ptr<hal::Module> second =
+      compile("void store(const xpu::WorkItem&, std::uint64_t* r) { *r = 2; } XPU_KERNEL(store);").value();
   EXPECT_EQ(result_of(*first->kernel("store").value()), 1u);
   EXPECT_EQ(result_of(*second->kernel("store").value()), 2u);
 }
@@ -203,7 +205,8 @@ void store_sum(const xpu::WorkItem&, std::uint64_t* result) {
   *result = std::accumulate(values.begin(), values.end(), static_cast<std::uint64_t>(std::sqrt(16.0)));
 }
 XPU_KERNEL(store_sum, "result");
-)").value();
+)")
+                                                  .value();
   EXPECT_EQ(result_of(*module->kernel("store_sum").value()), 5'054u);
 }
 
@@ -215,7 +218,8 @@ void copy_words(const xpu::WorkItem& item, const std::uint64_t* source, std::uin
   destination[item.global_id(0)] = source[item.global_id(0)];
 }
 XPU_KERNEL(copy_words, "source", "destination");
-)").value();
+)")
+                                                  .value();
   const hal::KernelInfo compiled = module->kernel("copy_words").value()->info();
   const hal::KernelInfo registered = suite_kernel("conformance_copy_words")->info();
   EXPECT_EQ(compiled.argument_bytes, registered.argument_bytes);
@@ -274,9 +278,9 @@ TEST_P(ModuleTest, ArgumentsAreDescribed) {
   XPU_NEEDS(registered_modules);
   const auto kernel = suite_kernel("conformance_store_every_type");
   const hal::KernelInfo& info = kernel->info();
-  const std::vector<ArgumentType> expected = {ArgumentType::pointer, ArgumentType::boolean, ArgumentType::i8,  ArgumentType::u8,
-                                              ArgumentType::i16,     ArgumentType::u16,     ArgumentType::i32, ArgumentType::u32,
-                                              ArgumentType::i64,     ArgumentType::u64,     ArgumentType::f32, ArgumentType::f64,
+  const std::vector<ArgumentType> expected = {ArgumentType::pointer, ArgumentType::boolean,  ArgumentType::i8,  ArgumentType::u8,
+                                              ArgumentType::i16,     ArgumentType::u16,      ArgumentType::i32, ArgumentType::u32,
+                                              ArgumentType::i64,     ArgumentType::u64,      ArgumentType::f32, ArgumentType::f64,
                                               ArgumentType::pointer, ArgumentType::structure};
   EXPECT_TRUE(info.has_argument_types);
   ASSERT_EQ(info.arguments.size(), expected.size());

@@ -193,8 +193,8 @@ TEST_P(QueueOrderTest, AnotherThreadMayQueryWhileOneSubmits) {
   std::atomic<bool> is_submitted{false};
   on_threads(2, [&](int thread) {
     if (thread == 0) {
+      const AtEnd end([&] { is_submitted = true; });
       for (const int index : one_to(2'000)) submit_action(*queue, [&order, index] { order.push_back(index); }).value();
-      is_submitted = true;
     } else {
       while (!is_submitted) EXPECT_TRUE(is_ok(queue->query()));
     }
@@ -209,8 +209,8 @@ TEST_P(QueueOrderTest, AnotherThreadMaySynchronizeWhileOneSubmits) {
   std::atomic<bool> is_submitted{false};
   on_threads(2, [&](int thread) {
     if (thread == 0) {
+      const AtEnd end([&] { is_submitted = true; });
       for (const int index : one_to(2'000)) submit_action(*queue, [&order, index] { order.push_back(index); }).value();
-      is_submitted = true;
     } else {
       while (!is_submitted) EXPECT_TRUE(is_ok(queue->synchronize_blocking()));
     }

@@ -10,9 +10,10 @@ namespace xpu::conformance {
 namespace {
 
 constexpr std::array<const char*, kNeedCount> kNeedNames = {
-    "concurrent_operations", "virtual_memory",   "host_memory_access", "timed_events",         "timed_operations",   "blocking_events",
-    "native_queues",         "priorities",       "device_memory",      "host_memory",          "shared_memory",      "registered_modules",
-    "function_modules",      "machine_code_modules", "source_cpp_modules", "host_clock", "two_devices",       "peer_access",        "pending_operations"};
+    "concurrent_operations", "virtual_memory",       "host_memory_access", "timed_events", "timed_operations", "blocking_events",
+    "native_queues",         "priorities",           "device_memory",      "host_memory",  "shared_memory",    "registered_modules",
+    "function_modules",      "machine_code_modules", "source_cpp_modules", "host_clock",   "two_devices",      "peer_access",
+    "pending_operations"};
 
 std::map<std::string, std::unique_ptr<OpenDriver>>& shared_drivers() {
   static std::map<std::string, std::unique_ptr<OpenDriver>> drivers;

@@ -118,7 +118,8 @@ template <typename T>
 template <typename T>
 ::testing::AssertionResult fails_with(ErrorCode code, const Result<T>& result) {
   if (result) return ::testing::AssertionFailure() << "succeeded where " << to_string(code) << " is right";
-  if (result.error().code != code) return ::testing::AssertionFailure() << "not " << to_string(code) << " but " << to_string(result.error());
+  if (result.error().code != code)
+    return ::testing::AssertionFailure() << "not " << to_string(code) << " but " << to_string(result.error());
   return is_sentence(result.error());
 }
 

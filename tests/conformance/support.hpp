@@ -27,6 +27,18 @@ bool eventually(const std::function<bool()>& condition);
 /// Runs this on that many threads and waits for all; the index of each is 0, 1, ….
 void on_threads(int thread_count, const std::function<void(int)>& body);
 
+/// Does something at the end of a scope, also when a test fails in it: tells the other threads that there is nothing more to wait for.
+class AtEnd {
+ public:
+  explicit AtEnd(std::function<void()> action) : action_(std::move(action)) {}
+  ~AtEnd() { action_(); }
+  AtEnd(const AtEnd&) = delete;
+  AtEnd& operator=(const AtEnd&) = delete;
+
+ private:
+  const std::function<void()> action_;
+};
+
 /// A function that any callable can be; its error becomes the queue's.
 Result<> submit_function(hal::Queue& queue, std::function<Result<>()> function, const hal::Submission& submission = {});
 /// The same with a function that cannot fail.
@@ -35,9 +47,9 @@ Result<> submit_action(hal::Queue& queue, std::function<void()> action, const ha
 /// Whether an operation runs elsewhere or later than in the submission. Submits one to find out, on a queue of its own.
 bool leaves_operations_pending(hal::Device& device);
 
-/// Keeps what is submitted to a queue behind it pending, until `release` or the end of its life: a host function that waits for a flag, if it
-/// runs on another thread than the one that made the Hold. A driver that does its work when it is asked or waited for runs it there; with
-/// such a driver work pends by itself, so a test that has a Hold neither queries nor waits before `release`, unless it needs
+/// Keeps what is submitted to a queue behind it pending, until `release` or the end of its life: a host function that waits for a flag, if
+/// it runs on another thread than the one that made the Hold. A driver that does its work when it is asked or waited for runs it there;
+/// with such a driver work pends by itself, so a test that has a Hold neither queries nor waits before `release`, unless it needs
 /// concurrent_operations. Where operations run inside the submission there is no pending work: the need `pending_operations`.
 class Hold {
  public:

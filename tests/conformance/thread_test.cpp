@@ -98,14 +98,12 @@ TEST_P(ThreadTest, TheDeviceIsSynchronizedWhileOthersSubmit) {
   on_threads(kThreads, [&](int thread) {
     if (thread == 0) {
       while (submitting != 0) EXPECT_TRUE(is_ok(device().synchronize_blocking()));
-      return;
-    }
-    {
+    } else {
+      const AtEnd end([&] { --submitting; });
       const std::unique_ptr<hal::Queue> queue = new_queue();
       for (int index = 0; index < 300; ++index) submit_action(*queue, [&] { ++run_count; }).value();
       EXPECT_TRUE(is_ok(queue->synchronize_blocking()));
     }
-    --submitting;
   });
   EXPECT_EQ(run_count, (kThreads - 1) * 300);
 }
@@ -120,9 +118,9 @@ TEST_P(ThreadTest, AnEventOrdersQueuesOfTwoThreads) {
     std::atomic<bool> is_recorded{false};
     on_threads(2, [&](int thread) {
       if (thread == 0) {
+        const AtEnd end([&] { is_recorded = true; });
         submit_action(*first, [&] { value = round; }).value();
         first->record(*event).value();
-        is_recorded = true;
       } else {
         EXPECT_TRUE(eventually([&] { return is_recorded.load(); }));
         second->wait(*event).value();

@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <csignal>
 #include <cstdlib>
-#include <set>
 #include <vector>
 
 #include "tests/conformance/support.hpp"
@@ -20,35 +20,45 @@ class VirtualMemoryTest : public DeviceTest {
     Reservation(hal::MemoryProvider& provider, std::size_t granule_count)
         : provider_(provider),
           granule_bytes_(provider.granularity()),
-          bytes_(granule_count * granule_bytes_),
-          base_(static_cast<std::byte*>(provider.reserve(bytes_).value())) {}
+          is_mapped_(granule_count),
+          base_(static_cast<std::byte*>(provider.reserve(bytes()).value())) {}
     ~Reservation() {
-      for (const std::size_t granule : mapped_) provider_.unmap(at(granule), granule_bytes_);
-      provider_.unreserve(base_, bytes_);
+      // Run by run: one call for each granule of a large mapping would take minutes.
+      for (auto first = is_mapped_.begin(); first != is_mapped_.end();) {
+        first = std::find(first, is_mapped_.end(), true);
+        const auto end = std::find(first, is_mapped_.end(), false);
+        if (first != end) provider_.unmap(at(index_of(first)), static_cast<std::size_t>(end - first) * granule_bytes_);
+        first = end;
+      }
+      provider_.unreserve(base_, bytes());
     }
     Reservation(const Reservation&) = delete;
     Reservation& operator=(const Reservation&) = delete;
 
     std::byte* at(std::size_t granule) const { return base_ + granule * granule_bytes_; }
-    std::size_t bytes() const { return bytes_; }
+    std::size_t bytes() const { return is_mapped_.size() * granule_bytes_; }
     std::size_t granule_bytes() const { return granule_bytes_; }
 
     Result<> map(std::size_t first, std::size_t count) {
       Result<> mapped = provider_.map(at(first), count * granule_bytes_);
-      for (std::size_t granule = first; mapped && granule < first + count; ++granule) mapped_.insert(granule);
+      if (mapped) mark(first, count, true);
       return mapped;
     }
     void unmap(std::size_t first, std::size_t count) {
       provider_.unmap(at(first), count * granule_bytes_);
-      for (std::size_t granule = first; granule < first + count; ++granule) mapped_.erase(granule);
+      mark(first, count, false);
     }
 
    private:
+    std::size_t index_of(std::vector<bool>::iterator granule) { return static_cast<std::size_t>(granule - is_mapped_.begin()); }
+    void mark(std::size_t first, std::size_t count, bool is_mapped) {
+      std::fill_n(is_mapped_.begin() + static_cast<std::ptrdiff_t>(first), count, is_mapped);
+    }
+
     hal::MemoryProvider& provider_;
     const std::size_t granule_bytes_;
-    const std::size_t bytes_;
+    std::vector<bool> is_mapped_;  // a granule each
     std::byte* const base_;
-    std::set<std::size_t> mapped_;
   };
 
   static std::uint64_t free_bytes(hal::MemoryProvider& provider) { return provider.info().value().free_bytes; }
@@ -162,9 +172,11 @@ TEST_P(VirtualMemoryTest, UnmappingAPartLeavesItsNeighboursAlone) {
     const std::vector<std::byte> expected = pattern_bytes(3 * granule_bytes, 6);
     write(*queue, reservation.at(0), expected);
     reservation.unmap(1, 1);
-    EXPECT_EQ(read(*queue, reservation.at(0), granule_bytes), std::vector(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(granule_bytes)))
+    EXPECT_EQ(read(*queue, reservation.at(0), granule_bytes),
+              std::vector(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(granule_bytes)))
         << to_string(kind);
-    EXPECT_EQ(read(*queue, reservation.at(2), granule_bytes), std::vector(expected.end() - static_cast<std::ptrdiff_t>(granule_bytes), expected.end()))
+    EXPECT_EQ(read(*queue, reservation.at(2), granule_bytes),
+              std::vector(expected.end() - static_cast<std::ptrdiff_t>(granule_bytes), expected.end()))
         << to_string(kind);
   }
 }

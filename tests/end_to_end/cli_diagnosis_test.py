@@ -22,7 +22,7 @@ class DiagnosisTest(EndToEndTest):
         return said[0]
 
     def test_no_opencl_loader(self):
-        self.assertIn("no OpenCL loader", self.reason(["sh", "-c", "sleep 0.3; exit 3"], environment(), code=3))
+        self.assertIn("neither an OpenCL loader (libOpenCL.so) nor libxpu was mapped", self.reason(["sh", "-c", "sleep 0.3; exit 3"], environment(), code=3))
 
     def test_a_loader_that_knows_no_layers(self):
         # The stub's commands cost nothing, so it takes many to be there for a while.

@@ -1,5 +1,6 @@
 #include "publisher/scripted_subscriber.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -12,10 +13,10 @@ std::string name_of(probe::Id text) { return std::string(probe::text_of(text)); 
 
 ScriptedSubscriber& ScriptedSubscriber::get() {
   // Never destroyed: publishers publish until the process ends. Subscribed once it can be called, because living objects are published at
-  // once.
+  // once, which calls this again.
   static auto& subscriber = *new ScriptedSubscriber;
-  static std::once_flag once;
-  std::call_once(once, [] { probe::subscribe(&subscriber.table_); });
+  static std::atomic<bool> is_subscribed{false};
+  if (!is_subscribed.exchange(true)) probe::subscribe(&subscriber.table_);
   return subscriber;
 }
 

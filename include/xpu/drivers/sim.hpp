@@ -102,7 +102,7 @@ struct Clock {
   std::uint32_t valid_bits = 64;                           ///< 8 to 64.
   std::uint64_t start_ticks = 0;
   std::int64_t drift_ppb = 0;                   ///< Parts per billion by which it is faster than its nominal tick; at most 10 % either way.
-  Time bracket = std::chrono::microseconds(1);  ///< Of a reading: taken in the middle between the two host times.
+  Time bracket = std::chrono::microseconds(1);  ///< Of a reading: the two host times lie half of it before and behind it.
   std::vector<ClockStep> steps{};
 
   bool operator==(const Clock&) const = default;

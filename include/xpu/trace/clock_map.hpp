@@ -44,8 +44,10 @@ class XPU_EXPORT ClockMap {
   /// Readings in any order. Impossible ones (end before start) are ignored. With a unit of 0, or readings that contradict each other more
   /// than 64 times, the map is not usable.
   ClockMap(std::vector<ClockPoint> points, TickUnit unit);
+  /// Of a device whose ticks are nanoseconds of the host clock itself: the bound is a tick, wherever readings are. They are counted only.
+  static ClockMap of_host_clock(std::size_t readings) noexcept;
 
-  bool usable() const noexcept { return !segments_.empty(); }
+  bool usable() const noexcept { return is_host_clock_ || !segments_.empty(); }
   /// Readings that took part.
   std::size_t readings() const noexcept { return readings_; }
   /// Times that the clock was seen to jump.
@@ -99,6 +101,7 @@ class XPU_EXPORT ClockMap {
   std::uint64_t first_ticks_ = 0;  // offset 0
   std::size_t readings_ = 0;
   std::uint64_t narrowest_bracket_ns_ = 0, largest_gap_ns_ = 0;
+  bool is_host_clock_ = false;
 };
 
 }  // namespace xpu::trace

@@ -9,11 +9,13 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "drivers/host/driver.hpp"
@@ -28,6 +30,8 @@ constexpr std::uint64_t kSaxpyItems = std::uint64_t{4} << 20;
 constexpr std::uint64_t kMatrix = 512;
 constexpr std::uint64_t kTile = 32;
 constexpr int kRounds = 40;
+// OpenMP's threads go on spinning for some milliseconds behind a loop, and would take the processors from whatever is measured next.
+constexpr std::chrono::milliseconds kRest{20};
 
 inline void saxpy_item(std::uint64_t index, float a, const float* __restrict x, float* __restrict y) { y[index] += a * x[index]; }
 
@@ -103,6 +107,7 @@ class Bench {
   bool compare(const char* name, double work, const char* unit, double least_ratio, Ours&& ours, Theirs&& theirs) {
     double our_best_ns = 1e18, their_best_ns = 1e18;
     for (int round = 0; round < kRounds; ++round) {
+      std::this_thread::sleep_for(kRest);
       const std::uint64_t begin = now_ns();
       ours();
       const std::uint64_t middle = now_ns();

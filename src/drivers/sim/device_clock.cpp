@@ -28,10 +28,11 @@ hal::ClockInfo DeviceClock::info() const noexcept {
 
 hal::ClockReading DeviceClock::read(Time at, std::uint64_t origin_ns) const noexcept {
   // Rounded outwards: what is claimed of the two host times stays true.
-  const std::int64_t end_ps = later(at, clock_.bracket).count() + kPicosecondsPerNanosecond - 1;
-  return {.host_before_ns = origin_ns + static_cast<std::uint64_t>(at.count() / kPicosecondsPerNanosecond),
+  const std::int64_t begin_ps = std::max(Time(0), at - clock_.bracket / 2).count();
+  const std::int64_t end_ps = later(at, clock_.bracket / 2).count() + kPicosecondsPerNanosecond - 1;
+  return {.host_before_ns = origin_ns + static_cast<std::uint64_t>(begin_ps / kPicosecondsPerNanosecond),
           .host_after_ns = origin_ns + static_cast<std::uint64_t>(end_ps / kPicosecondsPerNanosecond),
-          .ticks = ticks(later(at, clock_.bracket / 2))};
+          .ticks = ticks(at)};
 }
 
 }  // namespace xpu::drivers::sim

@@ -22,7 +22,7 @@ class DeviceClock {
   std::uint64_t ticks(Time at) const noexcept;
   /// The nominal values: drift and jumps are for others to find out.
   hal::ClockInfo info() const noexcept;
-  /// A reading that begins at `at`, in host times from `origin_ns` on.
+  /// A reading at `at`, which is the middle of its bracket; in host times from `origin_ns` on, none before it.
   hal::ClockReading read(Time at, std::uint64_t origin_ns) const noexcept;
 
  private:

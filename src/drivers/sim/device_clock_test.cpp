@@ -70,15 +70,16 @@ TEST(DeviceClockTest, AReadingIsTakenInTheMiddleOfItsBracket) {
   SimDeviceUnderTest sim(program_of("origin 1000s\nclock bracket=300ns drift=10ppm"));
   advance_time(*sim.device, 1s).value();
   const hal::ClockReading reading = sim.device->read_clock().value();
-  EXPECT_EQ(reading.host_before_ns, 1'001'000'000'000u);
-  EXPECT_EQ(reading.host_after_ns, 1'001'000'000'300u);
-  EXPECT_EQ(reading.ticks, 1'000'010'150u);
+  EXPECT_EQ(reading.host_before_ns, 1'000'999'999'850u);
+  EXPECT_EQ(reading.host_after_ns, 1'001'000'000'150u);
+  EXPECT_EQ(reading.ticks, 1'000'010'000u);
 }
 
 TEST(DeviceClockTest, HostTimesOfAReadingAreRoundedOutwards) {
-  const hal::ClockReading reading = DeviceClock(Clock{.bracket = 1ns}).read(Time(1'500), 100);
+  const hal::ClockReading reading = DeviceClock(Clock{.bracket = 2ns}).read(Time(2'500), 100);
   EXPECT_EQ(reading.host_before_ns, 101u);
-  EXPECT_EQ(reading.host_after_ns, 103u);
+  EXPECT_EQ(reading.host_after_ns, 104u);
+  EXPECT_EQ(DeviceClock(Clock{.bracket = 2ns}).read(Time(0), 0).host_before_ns, 0u) << "and not before the origin";
 }
 
 TEST(DeviceClockTest, WithoutAProgrammedOriginHostTimesBeginWhenTheFirstDeviceIsOpened) {

@@ -37,10 +37,11 @@ Result<> run(const CopyCall& call, const DeviceState&) {
 }
 
 Result<> run(const FillCall& call, const DeviceState&) {
+  // What is there already is repeated as a whole, so that a large block takes few copies.
   auto* bytes = static_cast<std::byte*>(call.destination);
-  for (std::size_t done = 0; done < call.bytes; done += call.pattern_bytes) {
-    std::memcpy(bytes + done, call.pattern.data(), call.pattern_bytes);
-  }
+  std::memcpy(bytes, call.pattern.data(), std::min(call.pattern_bytes, call.bytes));
+  for (std::size_t done = call.pattern_bytes; done < call.bytes; done *= 2)
+    std::memcpy(bytes + done, bytes, std::min(done, call.bytes - done));
   return {};
 }
 

@@ -9,6 +9,8 @@
 namespace xpu::profiler {
 namespace {
 
+constexpr auto kNativeMethod = static_cast<std::uint32_t>(probe::ClockMethod::native);
+
 using trace::RecordKind;
 
 /// What makes a device the same one in two processes.
@@ -95,8 +97,9 @@ void DefinitionTable::add_text(Process& process, const trace::StringRecord& reco
 void DefinitionTable::add_reading(std::size_t process, const trace::ClockReadingRecord& record) {
   // A reading against another host clock says nothing about ours.
   if (record.domain != 0 && record.domain != static_cast<std::uint32_t>(source_processes_[process].domain)) return;
-  processes_[process].devices[record.device].points.push_back(
-      {record.host_before_ns, record.host_after_ns, record.device_ticks, record.error_ps});
+  Device& device = processes_[process].devices[record.device];
+  device.points.push_back({record.host_before_ns, record.host_after_ns, record.device_ticks, record.error_ps});
+  if (record.header.flags == kNativeMethod) ++device.own_readings;
 }
 
 void DefinitionTable::finish() {
@@ -162,7 +165,12 @@ DefinitionTable::Device& DefinitionTable::device(std::size_t process, std::uint3
   working.counts = record.tick_numerator != 0 && record.tick_denominator != 0 && record.valid_bits >= 1;
   if (working.counts) {
     working.unit = {record.tick_numerator, record.tick_denominator, record.valid_bits > 64 ? 64 : record.valid_bits};
-    working.map = trace::ClockMap(std::move(entry.points), working.unit);
+    // Where the driver says that its clock is ours there is nothing to map. What was only observed to be so is mapped as any other.
+    const bool is_host_clock = record.clock_domain != 0 && clock.domain == source_processes_[process].domain && record.valid_bits >= 64 &&
+                               record.tick_numerator == record.tick_denominator && entry.own_readings != 0 &&
+                               entry.own_readings == entry.points.size();
+    working.map =
+        is_host_clock ? trace::ClockMap::of_host_clock(entry.points.size()) : trace::ClockMap(std::move(entry.points), working.unit);
   }
   entry.points = {};
   return entry;

@@ -66,6 +66,7 @@ class DefinitionTable {
   struct Device {
     std::optional<trace::DeviceRecord> record;
     std::vector<trace::ClockPoint> points;
+    std::size_t own_readings = 0;  ///< Of them, those in which the driver itself says which host clock its clock is.
     const DeviceDefinition* definition = nullptr;
     const ClockDefinition* clock = nullptr;
   };

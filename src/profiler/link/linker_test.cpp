@@ -192,6 +192,25 @@ TEST(LinkerTest, TakesDurationsFromTicksAndStartsFromTheClockMap) {
   EXPECT_EQ(clock.readings, 2u);
 }
 
+TEST(LinkerTest, ADeviceClockThatIsTheHostsIsExactToATickHoweverFarTheReadingsAre) {
+  for (const auto method : {probe::ClockMethod::native, probe::ClockMethod::host_clock}) {
+    ScriptedSource source;
+    source.add_process(100);
+    source.add_queue(source.add_device("host"));
+    source.add_kernel("kernel");
+    source.add_reading(1, 1'000'000'000, 1'000'000'300, 2'000, method);
+    source.add_command({.start = 9'000'000'000, .end = 9'000'000'100, .enter_ns = 8'999'999'000, .exit_ns = 8'999'999'500});
+    const Linked linked(source);
+    ASSERT_EQ(linked.sink.kernels.size(), 1u);
+    if (method == probe::ClockMethod::native) {
+      EXPECT_EQ(linked.sink.kernels[0].start_ns, 9'000'000'000u);
+      EXPECT_EQ(linked.sink.kernels[0].error_ns, 1u);
+    } else {
+      EXPECT_GT(linked.sink.kernels[0].error_ns, 100'000u) << "what was only observed is no promise";
+    }
+  }
+}
+
 TEST(LinkerTest, FollowsACounterRoundItsWrap) {
   ScriptedSource source;
   source.add_process(100);

@@ -107,13 +107,15 @@ std::uint32_t ScriptedSource::add_geometry(std::uint64_t global, std::uint64_t l
   return record.geometry;
 }
 
-void ScriptedSource::add_reading(std::uint32_t device, std::uint64_t host_ns, std::uint64_t ticks, std::uint64_t bracket_ns) {
+void ScriptedSource::add_reading(std::uint32_t device, std::uint64_t host_ns, std::uint64_t ticks, std::uint64_t bracket_ns,
+                                 probe::ClockMethod method) {
   trace::ClockReadingRecord record{};
   record.device = device;
   record.device_ticks = ticks;
   record.host_before_ns = host_ns - bracket_ns / 2;
   record.host_after_ns = host_ns + bracket_ns / 2;
   record.domain = static_cast<std::uint32_t>(ClockDomain::monotonic);
+  record.header.flags = static_cast<std::uint32_t>(method);
   add(RecordKind::clock_reading, record);
 }
 

@@ -46,7 +46,8 @@ class ScriptedSource final : public RecordSource {
   std::uint32_t add_kernel(std::string_view name);
   std::uint32_t add_geometry(std::uint64_t global, std::uint64_t local);
   /// The device showed `ticks` at `host_ns`, within `bracket_ns` / 2.
-  void add_reading(std::uint32_t device, std::uint64_t host_ns, std::uint64_t ticks, std::uint64_t bracket_ns = 0);
+  void add_reading(std::uint32_t device, std::uint64_t host_ns, std::uint64_t ticks, std::uint64_t bracket_ns = 0,
+                   probe::ClockMethod method = {});
   /// Returns the operation's id.
   std::uint64_t add_command(const ScriptedCommand& command);
   void add_call(std::string_view api, std::uint64_t enter_ns, std::uint64_t exit_ns, std::int32_t result = 0, std::uint32_t writer = 1);
