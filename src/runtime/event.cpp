@@ -22,11 +22,14 @@ std::int64_t ticks_between(std::uint64_t begin, std::uint64_t end, std::uint32_t
 
 /// An event of another driver: a function in the stream's order waits for it.
 Result<> wait_for_foreign(StreamState& stream, std::shared_ptr<hal::Event> event) {
+  auto held = std::make_unique<std::shared_ptr<hal::Event>>(std::move(event));
   hal::HostFunction function;
-  function.user = new std::shared_ptr<hal::Event>(std::move(event));
+  function.user = held.get();
   function.call = [](void* user) { return (*static_cast<std::shared_ptr<hal::Event>*>(user))->synchronize_blocking(); };
   function.drop = [](void* user) { delete static_cast<std::shared_ptr<hal::Event>*>(user); };
-  return stream.queue->host_function(function, {});
+  XPU_TRY(stream.queue->host_function(function, {}));
+  static_cast<void>(held.release());  // the driver drops what it took
+  return {};
 }
 
 }  // namespace

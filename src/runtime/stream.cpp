@@ -146,21 +146,21 @@ void fill_geometry(probe::Geometry& published, const Geometry& geometry) {
 
 Result<Operation> submit_function(StreamState& stream, probe::Id ApiNames::* api, const OperationInfo& info,
                                   const hal::HostFunction& function) {
-  const auto refused = [&](Result<> why) {
-    if (function.drop != nullptr) function.drop(function.user);
-    return std::move(why).error();
-  };
-  if (Result<> usable = check_usable(stream); !usable) return refused(std::move(usable));
-  const SubmissionGuard guard(stream.lock);
-  if (Result<> usable = check_not_released(stream); !usable) return refused(std::move(usable));
   const auto describe = [&](probe::Operation& operation, probe::Geometry& geometry) {
     operation.kernel = kernel_id(*stream.device, info.name);
     if (info.geometry == nullptr) return;
     fill_geometry(geometry, *info.geometry);
     operation.geometry = &geometry;
   };
-  return submit<probe::Geometry>(stream, {0, info.short_and_independent}, {api, probe::Command::native_kernel}, describe,
-                                 [&](const hal::Submission& submission) { return stream.queue->host_function(function, submission); });
+  const auto call = [&](const hal::Submission& submission) { return stream.queue->host_function(function, submission); };
+  const auto submit_usable = [&]() -> Result<Operation> {
+    XPU_TRY(check_usable(stream));
+    return submit<probe::Geometry>(stream, {0, info.short_and_independent}, {api, probe::Command::native_kernel}, describe, call);
+  };
+  Result<Operation> submitted = submit_usable();
+  // A driver drops what it took and nothing else.
+  if (!submitted && function.drop != nullptr) function.drop(function.user);
+  return submitted;
 }
 
 /// A host function of a caller that waits for it.

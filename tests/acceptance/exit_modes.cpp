@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
+#include <mutex>
 #include <optional>
 #include <semaphore>
 #include <thread>
@@ -18,22 +19,29 @@ namespace {
 
 constexpr int kExitCode = 7;
 
+/// A queue that somebody else made; it stays for as long as any stream could be around it.
+hal::Queue& new_external_queue() {
+  static std::mutex mutex;
+  static auto& all = *new std::vector<std::unique_ptr<hal::Queue>>;
+  const std::lock_guard lock(mutex);
+  return *all.emplace_back(Device::get(0).value().native().value()->create_queue({}).value());
+}
+
 /// One of everything, with work in flight on it.
 struct Everything {
   Stream stream = Stream::from_pool().value();
   Stream other_stream = Stream::from_pool(1, 1).value();
   Event event{EventOptions{.timing = true}}, other_event;
-  Buffer buffer = zeros(64), other_buffer = zeros(64, 1);
+  Buffer buffer = zeros(64), other_buffer = zeros(64, 1), external_buffer = zeros(64);
   Module module = Module::registered().value();
   Kernel kernel = module.kernel("acceptance_add").value(), other_kernel = add_kernel(1);
-  std::unique_ptr<hal::Queue> queue = Device::get(0).value().native().value()->create_queue({}).value();
-  ExternalStream external = ExternalStream::wrap(queue->native_handle(), 0).value();
+  ExternalStream external = ExternalStream::wrap(new_external_queue().native_handle(), 0).value();
 
   void submit_work() {
     for (int round = 0; round < 20; ++round) {
       stream.launch(kernel, items(64), values_of(buffer), 1).value();
       other_stream.launch(other_kernel, items(64), values_of(other_buffer), 1).value();
-      external.stream().fill(values_of(buffer), 1, 64).value();
+      external.stream().fill(values_of(external_buffer), 1, 64).value();
       stream.run({}, [] {}).value();
     }
     event.record(stream).value();
@@ -165,15 +173,16 @@ XPU_CHILD_MODE(exit_in_a_short_function) {
 }
 
 XPU_CHILD_MODE(exit_while_threads_submit) {
-  g_everything.emplace();
+  // Theirs for ever: they may be in the middle of anything when static objects are destroyed.
+  static const auto& kernel = *new Kernel(add_kernel());
+  static auto& buffers = *new std::vector<Buffer>;
+  static const Stream shared = Stream::from_pool().value();
   static std::atomic<int> submissions{0};
-  for (int thread = 0; thread < 3; ++thread) {
-    std::thread([] {
+  for (int thread = 0; thread < 3; ++thread) buffers.push_back(zeros(64));
+  for (const Buffer& buffer : buffers) {
+    std::thread([&buffer] {
       const Result<Stream> stream = Stream::from_pool();
-      const Everything& everything = *g_everything;
-      while (stream && stream->launch(everything.kernel, items(64), values_of(everything.buffer), 1) && everything.stream.run({}, [] {})) {
-        ++submissions;
-      }
+      while (stream && stream->launch(kernel, items(64), values_of(buffer), 1) && shared.run({}, [] {})) ++submissions;
       // No more is accepted: the process ends.
       std::this_thread::sleep_for(std::chrono::hours(1));
     }).detach();

@@ -198,7 +198,7 @@ TEST(S4_ReleaseTest, AStreamIsLetGoByTheLastOfItsHolders) {
 }
 
 TEST(S4_ReleaseTest, AStreamOfFromExternalIsNeverLetGo) {
-  static const auto queue = new_queue(0);  // as the stream
+  static const auto& queue = *new std::unique_ptr<hal::Queue>(new_queue(0));  // as the stream
   const Stream stream = Stream::from_external(queue->native_handle(), 0).value();
   {
     const ExternalStream external = ExternalStream::wrap(queue->native_handle(), 0).value();

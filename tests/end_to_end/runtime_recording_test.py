@@ -73,7 +73,7 @@ class WorkTest(RuntimeTest):
         self.assertEqual(self.kernel_calls(figures, "even round", "odd round"), printed["functions"])
         self.assertEqual(sum(copy["calls"] for copy in figures["copies"]), printed["copies"])
         self.assertEqual(sum(fill["calls"] for fill in figures["fills"]), printed["fills"])
-        self.assertEqual({copy["route"] for copy in figures["copies"]}, {"host to device", "device to host"}, figures["copies"])
+        self.assertEqual({copy["route"] for copy in figures["copies"]}, {"host_to_device", "device_to_host"}, figures["copies"])
         self.assertEqual(len([queue for queue in figures["conservation"]["queues"] if queue["submitted"]]), 8)
         self.assertEqual(len(figures["devices"]), 1)
         self.assertEqual({row["name"]: row["calls"] for row in figures["api"] if row["name"] in ("xpu::Stream::launch", "xpu::Stream::run")},
@@ -181,7 +181,7 @@ class TimeTest(RuntimeTest):
         _, _, figures = self.record(variables, "work", 10)
         (fill,) = figures["fills"]
         self.assertEqual(fill["total_ns"], 40 * 5_000)
-        self.assertEqual({copy["route"]: copy["total_ns"] for copy in figures["copies"]}, {"host to device": 40 * 512, "device to host": 40 * 1024})
+        self.assertEqual({copy["route"]: copy["total_ns"] for copy in figures["copies"]}, {"host_to_device": 40 * 512, "device_to_host": 40 * 1024})
         self.assertEqual([kernel["max_ns"] for kernel in figures["kernels"] if "round" in kernel["name"]], [25_000] * 2)
 
         # A clock with coarse ticks that is fast: right within a tick, and what it is wrong by is a share of the duration.

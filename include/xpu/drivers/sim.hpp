@@ -37,7 +37,7 @@ class Driver;
 /// moves the time past their end; until then memory does not show them. So an operation of one queue must not wait for one of another, and
 /// a kernel or host function must not wait for the device: that is refused with `unavailable`.
 ///
-/// **Host times** of clock readings are virtual too: `Program::origin_ns` + the virtual time. They mix with real ones only in order.
+/// **Host times** of clock readings are virtual too: `Program::origin_ns` + the virtual time, and not what the host's clock shows then.
 namespace xpu::drivers::sim {
 
 /// Virtual time and durations: exact, and the literals of <chrono> convert to it (`using namespace std::chrono_literals; 10us`).

@@ -269,7 +269,7 @@ TEST_P(ExecutorTest, TheWholeDriverMayGoWhileWorkIsInFlight) {
   if (GetParam() == Executor::caller) may_run.raise();
   submit(*queue_, [&] { may_run.wait(); });
   submit(*queue_, [&] { has_run.raise(); }, {1, false});
-  submit(*queue_, [this, &has_ended] { has_ended.raise(); });
+  submit(*queue_, [&has_ended] { has_ended.raise(); });
   setup_.driver.reset();
   setup_.device.reset();
   queue_.reset();
@@ -280,9 +280,7 @@ TEST_P(ExecutorTest, TheWholeDriverMayGoWhileWorkIsInFlight) {
 }
 
 TEST_P(ExecutorTest, AnOperationMayDestroyItsOwnQueue) {
-  Flag has_ended;
-  hal::Queue& queue = *queue_;
-  submit(queue, [&] { queue_.reset(); }, kPromise);
+  submit(*queue_, [&] { queue_.reset(); }, kPromise);
   setup_.driver.reset();
   ASSERT_TRUE(setup_.device->synchronize_blocking());
   EXPECT_EQ(queue_, nullptr);
@@ -364,7 +362,7 @@ TEST(HostQueueTest, InlineWaitsForAnEventOfAQueueThatAnotherThreadUses) {
   const HostSetup setup(with_executor(Executor::caller));
   const auto queue = setup.queue(), other = setup.queue();
   const auto event = setup.event();
-  Flag is_running, is_recorded, may_end;
+  Flag is_running, may_end;
   std::atomic<bool> has_ended{false};
   std::thread runner([&] {
     submit(*queue, [&] {
