@@ -1,4 +1,4 @@
-// A kernel from source text on two streams of a device: one stream brings the data, the other computes, and two events say how long that took.
+// A kernel from source text, on two streams: one brings the data, the other computes, and two events say how long that took.
 #include <algorithm>
 #include <cstdio>
 #include <vector>
@@ -31,7 +31,8 @@ int main() try {
   std::vector<float> result(kCount);
   compute.copy_blocking(result.data(), y.data(), y.size_bytes()).value();
   const auto right = std::count(result.begin(), result.end(), 3.0f * 1.0f + 2.0f);
-  std::printf("%s: saxpy took %.3f ms, %td of %zu right\n", device.properties().name.c_str(), begin.elapsed_time(end).value(), right, kCount);
+  const double ms = begin.elapsed_time(end).value();
+  std::printf("%s: saxpy took %.3f ms, %td of %zu right\n", device.properties().name.c_str(), ms, right, kCount);
   return right == kCount ? 0 : 1;
 } catch (const xpu::BadResult& error) {
   std::fprintf(stderr, "%s\n", error.what());

@@ -29,9 +29,6 @@ PATCHES = ROOT / "tests" / "mutations"
 WORK = ROOT / "build" / "mutants"
 TREE = WORK / "tree"
 BUILD = WORK / "build"
-# What the build of the target needs, relative to the root.
-PARTS = ("CMakeLists.txt", "cmake", "include", "src", "tests")
-
 BUILD_LIMIT_S = 1200
 TEST_LIMIT_S = 200
 ENVIRONMENTS = {
@@ -92,18 +89,18 @@ def run(command, limit_s, env=None, cwd=WORK):
 
 def files_of_the_project():
     listing = subprocess.run(
-        ["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *PARTS], capture_output=True, text=True, check=False
+        ["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"], capture_output=True, text=True, check=False
     )
     if listing.returncode == 0:
         names = [name for name in listing.stdout.split("\0") if name]
     else:
-        names = [str(path.relative_to(ROOT)) for part in PARTS for path in [ROOT / part, *(ROOT / part).rglob("*")] if path.is_file()]
+        names = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*") if path.is_file() and path.relative_to(ROOT).parts[0] != "build"]
     return sorted(name for name in names if (ROOT / name).is_file())
 
 
 def restore_tree():
     """Makes the copy equal to the project; files that are equal keep their time, so that only what differs is built again."""
-    names = files_of_the_project()
+    names = set(files_of_the_project())
     for name in names:
         source, copy = ROOT / name, TREE / name
         contents = source.read_bytes()
@@ -113,7 +110,7 @@ def restore_tree():
         copy.write_bytes(contents)
         shutil.copymode(source, copy)
     for path in sorted(TREE.rglob("*")):
-        if path.is_file() and str(path.relative_to(TREE)) not in set(names):
+        if path.is_file() and str(path.relative_to(TREE)) not in names:
             path.unlink()
 
 
@@ -136,7 +133,7 @@ def build():
 def run_row(mutation):
     """Exit code (None: the limit) and output of the row's tests."""
     program = BUILD / "bin" / "acceptance"
-    env = environment(**ENVIRONMENTS[mutation.environment])
+    env = environment(XPU_CACHE_DIR=str(WORK / "kernel_cache"), **ENVIRONMENTS[mutation.environment])
     return run([program, f"--gtest_filter=*{mutation.row}_*", "--gtest_fail_fast", "--gtest_brief=1"], TEST_LIMIT_S, env)
 
 

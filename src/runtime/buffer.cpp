@@ -91,9 +91,7 @@ void Buffer::release() noexcept {
     reached(gpu_trace::Point::memory_deallocation, data_);
     const PublishedCall call(&ApiNames::free);
     // An asynchronous error must reach the next synchronisation of its stream and not end here, so nobody's error is taken.
-    for_each_stream(device, [](StreamState& stream) {
-      if (!stream.is_released.load(std::memory_order_acquire)) wait_keeping_error(stream);
-    });
+    for_each_stream(device, wait_keeping_error);
     // Told when nothing uses it any more, and before its address can be another block's.
     forget_memory(data_);
     const std::uint64_t total = device.allocated_bytes.fetch_sub(size_bytes_, std::memory_order_relaxed) - size_bytes_;

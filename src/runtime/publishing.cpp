@@ -196,7 +196,8 @@ void publish_end() noexcept {
     std::uint64_t unexpected = 0;
     for_each_stream(*device, [&](StreamState& stream) {
       unexpected += stream.pending.unexpected_records();
-      const auto idle = stream.is_released.load(std::memory_order_acquire) ? Result<bool>(true) : stream.queue->query();
+      const std::shared_ptr<hal::Queue> queue = hold_queue(stream);
+      const auto idle = queue == nullptr ? Result<bool>(true) : queue->query();
       if (idle && *idle) stream.pending.publish_lost();
     });
     if (unexpected != 0) publish_unexpected(*device, unexpected, *subscriber);

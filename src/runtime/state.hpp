@@ -49,7 +49,7 @@ struct StreamState {
   StreamId id = 0;
   int priority = 0;
   bool is_external = false;
-  std::unique_ptr<hal::Queue> queue;
+  std::shared_ptr<hal::Queue> queue;  ///< With the submission lock, while not released; else see `hold_queue`.
   void* native_handle = nullptr;
   std::atomic<bool> is_released{false};  ///< An external one whose owner took it back.
 
@@ -128,6 +128,9 @@ void for_each_stream(const DeviceState& device, Visit&& visit) {
 }
 /// An external stream whose owner took it back is refused. Asked with the submission lock held, or once more under it.
 Result<> check_not_released(const StreamState& stream);
+/// The queue for a call without the submission lock: it stays for as long as the result lives, whoever lets go of the stream meanwhile.
+/// Null when the stream was released and its work has ended.
+std::shared_ptr<hal::Queue> hold_queue(StreamState& stream) noexcept;
 /// The error that `wait_keeping_error` kept, once.
 std::optional<Error> take_kept_error(StreamState& stream) noexcept;
 /// Waits for everything submitted; an asynchronous error stays for the next synchronisation.

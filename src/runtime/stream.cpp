@@ -15,8 +15,17 @@ namespace xpu {
 
 namespace runtime {
 
+std::shared_ptr<hal::Queue> hold_queue(StreamState& stream) noexcept {
+  if (!stream.is_external) [[likely]]
+    return {std::shared_ptr<void>(), stream.queue.get()};  // it lives for ever: nothing is counted
+  const base::MutexLock lock(stream.error_mutex);
+  return stream.queue;
+}
+
 Result<> synchronize_taking_error(StreamState& stream) {
-  Result<> synchronized = stream.queue->synchronize_blocking();
+  const std::shared_ptr<hal::Queue> queue = hold_queue(stream);
+  if (queue == nullptr) return check_not_released(stream);
+  Result<> synchronized = queue->synchronize_blocking();
   if (std::optional<Error> kept = take_kept_error(stream)) return *std::move(kept);  // it came first
   return synchronized;
 }
@@ -30,7 +39,9 @@ std::optional<Error> take_kept_error(StreamState& stream) noexcept {
 
 void wait_keeping_error(StreamState& stream) noexcept {
   const probe::Scope scope;
-  Result<> synchronized = stream.queue->synchronize_blocking();
+  const std::shared_ptr<hal::Queue> queue = hold_queue(stream);
+  if (queue == nullptr) return;
+  Result<> synchronized = queue->synchronize_blocking();
   if (synchronized) return;
   const base::MutexLock lock(stream.error_mutex);
   if (stream.kept_error) return;
@@ -188,7 +199,8 @@ Result<Operation> run_awaited(StreamState& stream, const OperationInfo& info, co
     Result<> waited;
     if (event) {
       const SubmissionGuard guard(stream.lock);
-      waited = stream.queue->record(**event);
+      waited = check_not_released(stream);
+      if (waited) waited = stream.queue->record(**event);
     }
     if (event && waited) waited = (*event)->synchronize_blocking();
     // The frame is the caller's: it may not go before the driver has let go of it.
@@ -215,7 +227,9 @@ Result<bool> Stream::query() const {
   XPU_TRY(check_usable(*state_));
   PublishedCall call(&ApiNames::query_stream);
   const probe::Scope scope;
-  return call.finish(state_->queue->query());
+  const std::shared_ptr<hal::Queue> queue = hold_queue(*state_);
+  if (queue == nullptr) return call.finish(Result<bool>(check_not_released(*state_).error()));
+  return call.finish(queue->query());
 }
 
 Result<> Stream::synchronize() const {

@@ -85,12 +85,20 @@ void let_go_of_external(StreamState& stream) noexcept {
     if (known == device.externals.end() || --known->second.holders != 0) return;
     device.externals.erase(known);
   }
+  {
+    // From here on nothing is submitted to it.
+    const SubmissionGuard guard(stream.lock);
+    stream.is_released.store(true, std::memory_order_release);
+  }
   wait_keeping_error(stream);
-  const SubmissionGuard guard(stream.lock);
-  stream.is_released.store(true, std::memory_order_release);
-  // The object stays: values that name it may be anywhere.
+  // The stream's state stays: values that name it may be anywhere.
+  std::shared_ptr<hal::Queue> released;
+  {
+    const base::MutexLock lock(stream.error_mutex);
+    released.swap(stream.queue);
+  }
   const probe::Scope scope;
-  stream.queue.reset();
+  released.reset();
   publish_stream_end(stream);
 }
 

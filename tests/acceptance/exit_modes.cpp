@@ -139,6 +139,28 @@ XPU_CHILD_MODE(exit_with_a_kernel_that_never_ends_and_much_behind_it) {
   return kExitCode;
 }
 
+Module compile_endless_kernel() {
+  return Module::from_source(
+             "void forever(const xpu::WorkGroup&, int* flag) { while (*static_cast<volatile int*>(flag) == 0) {} }\n"
+             "XPU_KERNEL(forever);\n")
+      .value();
+}
+
+// The compiler's time is none of the exit's: what it made is found again by the next mode.
+XPU_CHILD_MODE(compile_a_kernel_that_never_ends) {
+  compile_endless_kernel();
+  return kExitCode;
+}
+
+XPU_CHILD_MODE(exit_with_a_compiled_kernel_that_never_ends) {
+  static std::optional<Module> module;
+  module.emplace(compile_endless_kernel());
+  g_waiting_kernel.emplace(module->kernel("forever").value());
+  g_flag.emplace(zeros(1));
+  Stream::from_pool().value().launch(*g_waiting_kernel, items(1), values_of(*g_flag)).value();
+  return kExitCode;
+}
+
 XPU_CHILD_MODE(quick_exit_with_work_in_flight) {
   g_everything.emplace().submit_work();
   std::quick_exit(kExitCode);

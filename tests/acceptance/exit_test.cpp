@@ -12,13 +12,20 @@ constexpr int kExpectedCode = 7;
 /// What runs at exit may go on for a second; the rest is for a machine that is busy.
 constexpr int kExitLimitSeconds = 20;
 
-class X1_ExitTest : public ::testing::TestWithParam<const char*> {};
-
-TEST_P(X1_ExitTest, TheProcessEndsInTimeWithItsExitCodeAndSaysNothing) {
-  const Ended ended = run_mode(GetParam(), {}, kExitLimitSeconds);
+void expect_ends(const char* mode, int limit_s) {
+  const Ended ended = run_mode(mode, {}, limit_s);
   EXPECT_FALSE(ended.was_killed_at_limit) << ended;
   EXPECT_EQ(ended.exit_code, kExpectedCode) << ended;
   EXPECT_EQ(ended.output + ended.complaints, "") << ended;
+}
+
+class X1_ExitTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(X1_ExitTest, TheProcessEndsInTimeWithItsExitCodeAndSaysNothing) { expect_ends(GetParam(), kExitLimitSeconds); }
+
+TEST(X1_CompiledKernelTest, TheProcessEndsThoughAKernelOfItsSourceTextNeverDoes) {
+  expect_ends("compile_a_kernel_that_never_ends", kChildLimitSeconds);
+  expect_ends("exit_with_a_compiled_kernel_that_never_ends", kExitLimitSeconds);
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, X1_ExitTest,

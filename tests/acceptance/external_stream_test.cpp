@@ -186,6 +186,34 @@ TEST(S4_ReleaseTest, AStreamThatWasLetGoIsRefusedByEveryCall) {
   EXPECT_THAT(synchronize(0), Succeeds());
 }
 
+TEST(S4_ReleaseTest, ThreadsThatUseAStreamWhileItIsLetGoAreRefusedAndLoseNothing) {
+  const auto queue = new_queue(0);
+  for (int round = 0; round < 20; ++round) {
+    auto external = std::make_unique<ExternalStream>(ExternalStream::wrap(queue->native_handle(), 0).value());
+    const Stream stream = external->stream();
+    std::atomic<int> submitted{0}, run{0};
+    std::vector<std::thread> threads;
+    threads.emplace_back([&] {
+      while (stream.run({}, [&] { ++run; })) ++submitted;
+    });
+    threads.emplace_back([&] {
+      while (stream.run_blocking({}, [&] { ++run; })) ++submitted;
+    });
+    threads.emplace_back([&] {
+      while (stream.synchronize()) {
+      }
+    });
+    threads.emplace_back([&] {
+      // The end of a buffer waits for every stream of the device.
+      while (stream.query()) zeros(1);
+    });
+    EXPECT_TRUE(eventually([&] { return submitted >= 10; }));
+    external.reset();
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(run, submitted);
+  }
+}
+
 TEST(S4_ReleaseTest, AStreamIsLetGoByTheLastOfItsHolders) {
   const auto queue = new_queue(0);
   auto first = std::make_unique<ExternalStream>(ExternalStream::wrap(queue->native_handle(), 0).value());

@@ -14,6 +14,11 @@
 namespace xpu::publisher_tests {
 namespace {
 
+Kernel tiny_kernel_of(int device) {
+  const DeviceGuard guard = DeviceGuard::make(device).value();
+  return tiny_kernel();
+}
+
 std::uint64_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
 TEST_F(RuntimeTest, ALaunchHasItsGeometry) {
@@ -80,6 +85,42 @@ TEST_F(RuntimeTest, ACopyHasItsRouteItsBytesAndItsAddresses) {
   EXPECT_EQ(operations[2].copy->destination_type, probe::MemoryType::pinned);
   EXPECT_EQ(operations[3].command, probe::Command::copy);
   EXPECT_EQ(operations[3].copy->direction, probe::CopyDirection::host_to_host);
+}
+
+TEST_F(RuntimeTest, ACopyBetweenDevicesNamesTheOtherOne) {
+  if (Device::count().value() < 2) GTEST_SKIP() << "there is one device";
+  const Stream stream = fresh_stream(), others = Stream::from_pool(0, 1).value();
+  const Buffer here = Buffer::allocate(64, MemoryKind::device, 0).value(), there = Buffer::allocate(64, MemoryKind::device, 1).value();
+  stream.copy_blocking(there.data(), here.data(), 64).value();
+  stream.copy_blocking(here.data(), there.data(), 64).value();
+  others.launch(tiny_kernel_of(1), items(1), &number_).value();
+  others.synchronize().value();
+  const auto operations = finished();
+  ASSERT_EQ(operations.size(), 3u);
+  const probe::Id other_device = object(probe::ObjectKind::queue, operations[2].queue).device;
+  for (const SeenOperation& operation : {operations[0], operations[1]}) {
+    EXPECT_EQ(operation.command, probe::Command::copy);
+    EXPECT_EQ(operation.copy->direction, probe::CopyDirection::peer);
+    EXPECT_EQ(operation.copy->peer_device, other_device);
+    EXPECT_NE(object(probe::ObjectKind::queue, operation.queue).device, other_device);
+  }
+}
+
+TEST_F(RuntimeTest, AKernelOfEachDeviceIsAnObjectOfItsOwn) {
+  if (Device::count().value() < 2) GTEST_SKIP() << "there is one device";
+  for (const int device : {0, 1}) {
+    const Stream stream = Stream::from_pool(1, device).value();
+    stream.launch(tiny_kernel_of(device), items(1), &number_).value();
+    stream.synchronize().value();
+  }
+  const auto operations = finished();
+  ASSERT_EQ(operations.size(), 2u);
+  for (const SeenOperation& operation : operations) {
+    const SeenObject kernel = object(probe::ObjectKind::kernel, operation.kernel);
+    EXPECT_EQ(kernel.name, "tiny");
+    EXPECT_EQ(kernel.device, object(probe::ObjectKind::queue, operation.queue).device);
+  }
+  EXPECT_NE(operations[0].kernel, operations[1].kernel);
 }
 
 TEST_F(RuntimeTest, ABlockingCopyIsAnOperationAndAWait) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <fstream>
 #include <string_view>
 #include <system_error>
 
@@ -66,6 +67,16 @@ std::uint32_t usable_processors() {
   return static_cast<std::uint32_t>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L));
 }
 
+/// Of the machine, or of the container in which the process is: beyond that it would be killed and not refused.
+std::uint64_t usable_memory_bytes() {
+  std::uint64_t usable = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    std::uint64_t limit = 0;
+    if (std::ifstream(path) >> limit && limit != 0) usable = std::min(usable, limit);  // "max" is no number
+  }
+  return usable;
+}
+
 }  // namespace
 
 Result<Options> read_options(ReadVariable read) {
@@ -98,8 +109,7 @@ Options with_defaults(Options options) {
   if (options.processors == 0) options.processors = usable_processors();
   if (options.threads == 0) options.threads = std::clamp(options.processors, kLeastDefaultThreads, kMostThreads);
   if (options.memory_bytes == 0) {
-    const auto physical = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-    options.memory_bytes = std::max(physical / 4 * 3 / options.devices, kLeastMemoryBytes);
+    options.memory_bytes = std::max(usable_memory_bytes() / 4 * 3 / options.devices, kLeastMemoryBytes);
   }
   return options;
 }

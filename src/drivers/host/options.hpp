@@ -17,7 +17,7 @@ enum class Executor : std::uint8_t {
 struct Options {
   std::uint32_t devices = 1;
   Executor executor = Executor::adaptive;
-  std::uint64_t memory_bytes = 0;  ///< Limit of each device; 0: three quarters of the physical memory, divided by the devices.
+  std::uint64_t memory_bytes = 0;  ///< Limit of each device; 0: three quarters of what the process may use, divided by the devices.
   std::uint32_t threads = 0;       ///< Queues that can run at the same time; 0: the processors, at least 4.
   std::uint32_t processors = 0;    ///< Over which one kernel is spread; 0: those that the process may use. Not in the environment.
 };

@@ -32,7 +32,7 @@ void unregister_and_delete(QueueState* queue) noexcept {
 
 std::shared_ptr<QueueState> make_queue_state(std::shared_ptr<DriverState> driver, std::uint32_t device, const hal::QueueOptions& options) {
   const std::atomic<bool>& is_exiting = driver->is_exiting;
-  const std::shared_ptr<QueueState> queue(new QueueState(std::move(driver), device, options), unregister_and_delete);
+  std::shared_ptr<QueueState> queue(new QueueState(std::move(driver), device, options), unregister_and_delete);
   QueueRegistry& registry = queue_registry();
   const base::MutexLock lock(registry.mutex);
   // Under the lock under which an exit collects the queues: either it finds this one, or this one finds it.

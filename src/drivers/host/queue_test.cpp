@@ -116,7 +116,7 @@ TEST_P(ExecutorTest, EachGroupHasTheLocalMemoryOfKernelAndLaunch) {
   const hal::Geometry geometry = items(1000, 1);
   ASSERT_TRUE(queue_->launch({kernel.get(), &geometry, std::as_bytes(std::span(&address, 1)), 8000 - 64}, {}));
   ASSERT_TRUE(queue_->synchronize_blocking());
-  for (std::size_t group = 0; group < sums.size(); ++group) ASSERT_EQ(sums[group], 1000 * group);
+  for (std::size_t group = 0; group < sums.size(); ++group) ASSERT_EQ(sums[group], std::uint64_t{1000} * group);
 }
 
 TEST_P(ExecutorTest, AKernelThatLetsAnExceptionOutFailsTheOperationAndTheQueueGoesOn) {
@@ -284,6 +284,34 @@ TEST_P(ExecutorTest, AnOperationMayDestroyItsOwnQueue) {
   setup_.driver.reset();
   ASSERT_TRUE(setup_.device->synchronize_blocking());
   EXPECT_EQ(queue_, nullptr);
+}
+
+TEST_P(ExecutorTest, AnEventMayBeAskedFromAnyThreadWhileItIsRecordedAgainAndAgain) {
+  const auto event = setup_.event({true, false});
+  std::atomic<bool> is_over{false};
+  std::vector<std::thread> threads;
+  for (int index = 0; index < 2; ++index) {
+    threads.emplace_back([&, index] {
+      std::uint64_t last_ticks = 0;
+      while (!is_over) {
+        if (index == 0) {
+          EXPECT_TRUE(event->synchronize_blocking());
+        } else if (event->query().value()) {
+          const std::uint64_t ticks = event->ticks().value();
+          EXPECT_GE(ticks, last_ticks);
+          last_ticks = ticks;
+        }
+      }
+    });
+  }
+  for (int round = 0; round < 2000; ++round) {
+    submit(*queue_, [] {}, {0, round % 4 == 0});
+    ASSERT_TRUE(queue_->record(*event));
+  }
+  ASSERT_TRUE(queue_->synchronize_blocking());
+  is_over = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(event->query().value());
 }
 
 TEST(HostQueueTest, APromisedOperationOnAnIdleQueueRunsOnTheCallingThread) {

@@ -9,7 +9,7 @@ namespace xpu::drivers::sim {
 namespace {
 
 // Enough that no program notices, and a bound on memory for one that submits and never waits.
-constexpr std::size_t kMaxPending = 16'384;
+constexpr std::size_t kMaxPending = 4'096;
 
 Error programmed_failure(const Operation& operation) {
   const auto* kernel = std::get_if<KernelCall>(&operation.work);
