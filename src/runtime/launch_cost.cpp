@@ -9,7 +9,8 @@
 #include <string>
 
 #include "base/probe.hpp"
-#include "xpu/xpu.hpp"
+#include "xpu/runtime/runtime.hpp"
+#include "xpu/runtime/stream.hpp"
 
 namespace {
 

@@ -5,7 +5,8 @@
 #include <cstdio>
 #include <string>
 
-#include "xpu/xpu.hpp"
+#include "xpu/runtime/runtime.hpp"
+#include "xpu/runtime/stream.hpp"
 
 namespace {
 

@@ -181,13 +181,28 @@ class TestLimit final : public ::testing::EmptyTestEventListener {
   static inline char name_[256] = "";
 };
 
+/// Why the one test of this process was skipped; empty when it was not.
+std::string skip_reason(const ::testing::UnitTest& tests) {
+  for (int suite = 0; suite < tests.total_test_suite_count(); ++suite) {
+    for (int test = 0; test < tests.GetTestSuite(suite)->total_test_count(); ++test) {
+      const ::testing::TestResult& result = *tests.GetTestSuite(suite)->GetTestInfo(test)->result();
+      for (int part = 0; part < result.total_part_count(); ++part) {
+        if (result.GetTestPartResult(part).skipped()) return result.GetTestPartResult(part).message();
+      }
+    }
+  }
+  return "";
+}
+
 int run_tests() {
   ::testing::UnitTest::GetInstance()->listeners().Append(new TestLimit);
   const int failed = RUN_ALL_TESTS();
   const ::testing::UnitTest& tests = *::testing::UnitTest::GetInstance();
   if (failed != 0 || !g_is_own_process) return failed;
   if (tests.test_to_run_count() != 1) return 1;
-  return tests.skipped_test_count() == 1 ? kSkippedExitCode : 0;
+  const std::string reason = skip_reason(tests);
+  std::cerr << reason;
+  return reason.empty() ? 0 : kSkippedExitCode;
 }
 
 }  // namespace
@@ -208,7 +223,7 @@ bool is_own_process() { return g_is_own_process; }
 
 void run_in_own_process(const char* full_name) {
   const Ended ended = run_self({kOwnProcessFlag, std::string("--gtest_filter=") + full_name}, {}, kChildLimitSeconds);
-  if (ended.exit_code == kSkippedExitCode) GTEST_SKIP() << ended.output;
+  if (ended.exit_code == kSkippedExitCode) GTEST_SKIP() << ended.complaints;
   EXPECT_EQ(ended.exit_code, 0) << ended;
 }
 

@@ -70,6 +70,9 @@ class OperationFifo {
     return claimed == kTaken ? 0 : published_count_.load(std::memory_order_relaxed) - claimed;
   }
 
+  /// How many were claimed so far; the largest number once everything was taken away.
+  std::uint64_t claimed() const noexcept { return claimed_count_.load(std::memory_order_relaxed); }
+
   /// The runner only: the next operation, valid until the next call; null when there is none (any more).
   Operation* claim() noexcept XPU_EXCLUDES(mutex_);
   /// The runner, under the lock: true when nothing is left. Starts at the beginning of its block again, whose lines are in the cache.

@@ -272,6 +272,17 @@ TEST_P(OverlapTest, ASubmitterWaitsForRoomButNotWhenItIsAnOperationItself) {
   EXPECT_EQ(ran, kRoom + 5000 + 1000);
 }
 
+TEST_P(OverlapTest, ASubmitterForWhomTheQueueWaitsGetsPastItsDepth) {
+  const auto queue = setup_.queue();
+  std::uint64_t ran = 0;
+  Flag may_start;
+  submit(*queue, [&] { may_start.wait(); });
+  for (std::uint64_t index = 0; index < 70'000; ++index) submit(*queue, [&] { ++ran; });
+  may_start.raise();  // only now: nobody else would have done it
+  ASSERT_TRUE(queue->synchronize_blocking());
+  EXPECT_EQ(ran, 70'000u);
+}
+
 TEST_P(OverlapTest, ManyThreadsOnManyQueuesLoseNothing) {
   constexpr int kThreads = 4, kRounds = 300;
   Deliveries deliveries;

@@ -119,13 +119,20 @@ void QueueState::run_deferred() noexcept {
 }
 
 void QueueState::wait_for_room() {
-  while (fifo_.size() >= kMostPending) {
+  std::uint64_t begun = fifo_.claimed();
+  std::uint64_t deadline_ns = now_ns() + kLongestStallNs;
+  while (fifo_.size() >= kMostPending && begun != stalled_at_) {
     is_full_.store(true, std::memory_order_seq_cst);
     const std::uint32_t seen = room_.load(std::memory_order_relaxed);
     if (fifo_.size() < kMostPending) break;  // the runner may have looked at is_full_ just before
     mutex_.unlock();
-    futex_wait(room_, seen);
+    futex_wait(room_, seen, deadline_ns);
     mutex_.lock();
+    const bool has_begun_another = fifo_.claimed() != begun;
+    if (!has_begun_another && now_ns() < deadline_ns) continue;
+    if (!has_begun_another) stalled_at_ = begun;  // what holds the queue may be waiting for this very thread
+    begun = fifo_.claimed();
+    deadline_ns = now_ns() + kLongestStallNs;
   }
 }
 

@@ -62,7 +62,8 @@ class QueueState final : public std::enable_shared_from_this<QueueState> {
   /// False when the deadline passed first.
   bool wait_until_ended(std::uint64_t deadline_ns) noexcept;
 
-  /// Appends an operation: `fill_in(T&)` completes it. Above kMostPending it waits for room, unless this thread is inside an operation.
+  /// Appends an operation: `fill_in(T&)` completes it. Above kMostPending it waits for room, unless this thread is inside an operation or
+  /// nothing has begun for kLongestStallNs: then it is appended all the same, and so is what follows until something begins.
   template <typename T, typename FillIn>
   Result<> submit(std::size_t extra_bytes, FillIn&& fill_in) XPU_EXCLUDES(mutex_) {
     if (driver_->pool != nullptr) XPU_TRY(driver_->pool->ensure_started());
@@ -113,6 +114,7 @@ class QueueState final : public std::enable_shared_from_this<QueueState> {
   static constexpr std::uint32_t kSleepers = 4;  // somebody sleeps until it is idle
   static constexpr std::uint32_t kClosed = 8;
   static constexpr std::uint64_t kMostPending = 65'536;
+  static constexpr std::uint64_t kLongestStallNs = 1'000'000'000;
 
   /// Queues that became ready on a thread that runs operations where they are submitted. They run when it is done with what it is doing: a
   /// chain of queues that wait for each other is a loop and no recursion.
@@ -153,9 +155,10 @@ class QueueState final : public std::enable_shared_from_this<QueueState> {
   std::uint64_t last_end_ticks_ = 0;  // of who has the right to run: when the operation or the gate before the next one ended
 
   mutable base::Mutex mutex_;
-  OperationFifo fifo_;                                       // says itself what needs the lock
-  std::shared_ptr<QueueState> self_ XPU_GUARDED_BY(mutex_);  // while operations are in fifo_, or their runner is at work
-  PointRef gate_ XPU_GUARDED_BY(mutex_);                     // what the queue waits for
+  OperationFifo fifo_;                                            // says itself what needs the lock
+  std::shared_ptr<QueueState> self_ XPU_GUARDED_BY(mutex_);       // while operations are in fifo_, or their runner is at work
+  PointRef gate_ XPU_GUARDED_BY(mutex_);                          // what the queue waits for
+  std::uint64_t stalled_at_ XPU_GUARDED_BY(mutex_) = UINT64_MAX;  // so many had begun when a submitter gave up waiting for room
   std::optional<Error> error_ XPU_GUARDED_BY(mutex_);
   std::uint64_t error_order_ XPU_GUARDED_BY(mutex_) = 0;
 };

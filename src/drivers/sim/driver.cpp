@@ -21,7 +21,7 @@ struct ProgramOfProcess {
   base::Mutex mutex;
   std::optional<Program> program XPU_GUARDED_BY(mutex);
 };
-// Never destroyed: drivers may be created while the program's statics are destroyed.
+// Never destroyed: drivers may be created while static objects of the program are destroyed.
 ProgramOfProcess& program_of_process() {
   static ProgramOfProcess& program = *new ProgramOfProcess;
   return program;

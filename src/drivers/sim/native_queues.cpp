@@ -12,7 +12,7 @@ struct NativeQueues {
   std::map<const void*, std::weak_ptr<QueueState>> by_handle XPU_GUARDED_BY(mutex);
 };
 
-// Never destroyed: queues may outlive the statics of a program.
+// Never destroyed: queues may outlive static objects of the program.
 NativeQueues& native_queues() {
   static NativeQueues& queues = *new NativeQueues;
   return queues;

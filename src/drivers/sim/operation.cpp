@@ -21,12 +21,17 @@ struct AlignedDelete {
   void operator()(std::byte* memory) const noexcept { ::operator delete(memory, std::align_val_t{kLocalMemoryAlignment}); }
 };
 
+/// Where the launch leaves the choice: the groups that come out are up to four times as large as wanted.
+std::uint64_t wanted_groups(const hal::Geometry& geometry, const DeviceProperties& properties) {
+  return geometry.global[0] * geometry.global[1] * geometry.global[2] / (properties.max_work_group_size / 4) + 1;
+}
+
 Result<> run(const KernelCall& call, const DeviceState& device) {
   const hal::KernelInfo& info = call.kernel->info();
   const std::size_t local_bytes = std::size_t{info.facts.local_memory_bytes} + call.local_memory_bytes;
   const std::unique_ptr<std::byte, AlignedDelete> local_memory(
       static_cast<std::byte*>(::operator new(std::max<std::size_t>(local_bytes, 1), std::align_val_t{kLocalMemoryAlignment})));
-  const hal::WorkGroups groups(call.geometry, info.facts, device.properties.max_compute_units);
+  const hal::WorkGroups groups(call.geometry, info.facts, wanted_groups(call.geometry, device.properties));
   groups.run(call.kernel->function(), call.arguments.data(), 0, groups.count(), local_memory.get(), local_bytes);
   return {};
 }
