@@ -41,7 +41,9 @@ class Mutation:
     def __init__(self, path):
         self.path = path
         self.row = path.stem
-        comment = [line[2:].strip() for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("# ")]
+        lines = path.read_text(encoding="utf-8").splitlines()
+        self.files = [line.removeprefix("+++ b/") for line in lines if line.startswith("+++ b/")]
+        comment = [line[2:].strip() for line in lines if line.startswith("# ")]
         settings = [line for line in comment if line.startswith("environment: ")]
         self.bug = " ".join(line for line in comment if line not in settings)
         self.environment = settings[0].removeprefix("environment: ") if settings else "host"
@@ -98,7 +100,7 @@ def files_of_the_project():
     return sorted(name for name in names if (ROOT / name).is_file())
 
 
-def restore_tree():
+def refresh_tree():
     """Makes the copy equal to the project; files that are equal keep their time, so that only what differs is built again."""
     names = set(files_of_the_project())
     for name in names:
@@ -143,15 +145,8 @@ def count_passed(output):
     return int(counts[-1]) if counts else 0
 
 
-def check(mutation):
-    """None when the row's tests find the bug, else the reason why this is an error."""
-    patch = ["git", "apply", "-C1", "--whitespace=nowarn", mutation.path]
-    # The copy is no repository, whatever folder it lies in.
-    code, output = run(patch, 60, environment(GIT_CEILING_DIRECTORIES=str(WORK), GIT_DIR=str(WORK / "none")), TREE)
-    if code != 0:
-        return f"{mutation.path.name} does not apply:\n{output}"
-    if all((TREE / name).read_bytes() == (ROOT / name).read_bytes() for name in files_of_the_project() if name.startswith(("src/", "include/"))):
-        return f"{mutation.path.name} changes nothing in src/ and include/"
+def try_bug(mutation):
+    """None when the row's tests find the bug that is in the tree now, else the reason why this is an error."""
     failure = build()
     if failure is not None:
         return f"the library with the bug does not build:\n{failure}"
@@ -164,9 +159,25 @@ def check(mutation):
     return None
 
 
+def check(mutation):
+    """The same with the bug put in and taken out again."""
+    foreign = [name for name in mutation.files if not name.startswith(("src/", "include/"))]
+    if foreign:
+        return f"{mutation.path.name} changes {foreign[0]}, it may change src/ and include/ only"
+    before = {name: (TREE / name).read_bytes() for name in mutation.files if (TREE / name).is_file()}
+    # The copy is no repository, whatever folder it lies in.
+    apart = environment(GIT_CEILING_DIRECTORIES=str(WORK), GIT_DIR=str(WORK / "none"))
+    code, output = run(["git", "apply", "-C1", "--whitespace=nowarn", mutation.path], 60, apart, TREE)
+    try:
+        return f"{mutation.path.name} does not apply:\n{output}" if code != 0 else try_bug(mutation)
+    finally:
+        for name, contents in before.items():
+            (TREE / name).write_bytes(contents)
+
+
 def check_all(mutations):
     WORK.mkdir(parents=True, exist_ok=True)
-    restore_tree()
+    refresh_tree()
     failure = build()
     if failure is not None:
         sys.exit(f"mutate: the project does not build without a bug:\n{failure}")
@@ -182,7 +193,6 @@ def check_all(mutations):
             failed += 1
             print(f"{mutation.row}: NOT FOUND: {problem}", flush=True)
         print(f"{mutation.row}: {time.monotonic() - begin:.0f} s", flush=True)
-        restore_tree()
     print(f"{len(mutations) - failed} of {len(mutations)} bugs were found")
     return failed == 0
 

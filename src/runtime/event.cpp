@@ -56,8 +56,7 @@ void Event::release() noexcept {
     const probe::Scope scope;
     event_.reset();
   } else {
-    // The driver may not be called any more; its object goes with the process.
-    new std::shared_ptr<hal::Event>(std::move(event_));
+    keep_for_ever(std::move(event_));
   }
 }
 

@@ -182,8 +182,7 @@ KernelState::KernelState(std::shared_ptr<const hal::Kernel> of_driver, const Dev
 }
 
 KernelState::~KernelState() {
-  // Code that the driver may still need at exit goes with the process.
-  if (!is_running()) new std::shared_ptr<const hal::Kernel>(std::move(kernel));
+  if (!is_running()) keep_for_ever(std::move(kernel));
 }
 
 Result<> prepare_launch(const KernelState& kernel, const DeviceState& device, const Geometry& geometry,

@@ -18,12 +18,11 @@ struct ModuleState {
   ModuleState(const ModuleState&) = delete;
   ModuleState& operator=(const ModuleState&) = delete;
 
-  std::unique_ptr<hal::Module> module;
+  std::shared_ptr<hal::Module> module;
   const DeviceState* device;
 
   ~ModuleState() {
-    // Code that the driver may still need at exit goes with the process.
-    if (!is_running()) static_cast<void>(module.release());
+    if (!is_running()) keep_for_ever(std::move(module));
   }
 };
 

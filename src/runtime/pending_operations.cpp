@@ -1,8 +1,14 @@
 #include "runtime/pending_operations.hpp"
 
 #include <new>
+#include <utility>
 
 namespace xpu::runtime {
+
+PendingOperations::~PendingOperations() {
+  Chunk* chunk = chunks_.load(std::memory_order_acquire);
+  while (chunk != nullptr) delete std::exchange(chunk, chunk->next);
+}
 
 bool PendingOperations::add_chunk() noexcept {
   auto* chunk = chunk_count_ == kMaxChunks ? nullptr : new (std::nothrow) Chunk();

@@ -20,6 +20,8 @@ class PendingOperations final : public hal::CompletionSink {
   PendingOperations() = default;
   /// Of the device's ticks, before the first submission.
   void set_valid_bits(std::uint32_t bits) noexcept { tick_mask_ = bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1; }
+  /// No record may come any more.
+  ~PendingOperations();
   PendingOperations(const PendingOperations&) = delete;
   PendingOperations& operator=(const PendingOperations&) = delete;
 

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <cstdlib>
+#include <new>
 #include <utility>
 
 #include "base/process.hpp"
@@ -144,6 +145,19 @@ Error error_of(Phase phase) {
 }
 
 }  // namespace
+
+void keep_for_ever(std::shared_ptr<const void> object) noexcept {
+  // A list that is never walked: what is in it is found by whoever looks for leaks.
+  struct Kept {
+    std::shared_ptr<const void> object;
+    Kept* next;
+  };
+  static constinit std::atomic<Kept*> all{nullptr};
+  auto* kept = new (std::nothrow) Kept{std::move(object), all.load(std::memory_order_relaxed)};
+  if (kept == nullptr) return;
+  while (!all.compare_exchange_weak(kept->next, kept, std::memory_order_release, std::memory_order_relaxed)) {
+  }
+}
 
 const Enumeration& enumeration() {
   if (const Enumeration* known = g_enumeration.load(std::memory_order_acquire)) return *known;

@@ -44,6 +44,10 @@ inline Result<> ensure_initialized() {
 /// Whether the driver may still be called, for destructors.
 inline bool is_running() noexcept { return g_phase.load(std::memory_order_acquire) == Phase::initialized; }
 
+/// For what a destructor may not destroy because the driver may not be called any more (at exit, in a forked child): it goes with the
+/// process.
+void keep_for_ever(std::shared_ptr<const void> object) noexcept;
+
 struct StreamState {
   DeviceState* device = nullptr;
   StreamId id = 0;
