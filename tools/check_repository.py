@@ -17,7 +17,7 @@ CPP_SUFFIXES = {".h", ".hpp", ".c", ".cpp"}
 TEXT_SUFFIXES = CPP_SUFFIXES | {".py", ".sh", ".md", ".txt", ".cmake", ".json", ".in", ".map", ".inc", ".cl", ".mjs", ".yml", ""}
 LONG_FILE_LINES = 500
 README_MAX_LINES = 20
-BUDGET_MINUTES = 55
+BUDGET_MINUTES = 60
 
 # Written so that no pattern matches its own text.
 FORBIDDEN_TEXT = [
@@ -249,7 +249,7 @@ def self_test():
         "budgets": [
             {"CONTRIBUTING.md": "| `dev` | builds | 8 |\n"},
             {"CONTRIBUTING.md": "| `dev` | builds | 7 |\n| `asan` | builds | 1 |\n"},
-            {"CONTRIBUTING.md": "| `dev` | builds | 56 |\n", "tools/run_tests.sh": "budget_s=([dev]=3360)\n"},
+            {"CONTRIBUTING.md": "| `dev` | builds | 61 |\n", "tools/run_tests.sh": "budget_s=([dev]=3660)\n"},
         ],
         "records": [
             {"docs/formats.md": "| 1 | string | 24 + n | text |\n"},
