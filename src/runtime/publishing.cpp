@@ -94,8 +94,9 @@ void publish_stream_to(const probe::Subscriber& subscriber, const StreamState& s
 /// Every living object. Takes no lock: `subscribe` calls it under one of the probe.
 void publish_everything() {
   const probe::Subscriber* subscriber = probe::subscriber();
-  // A forked child has no devices: nothing of the parent's is told for it.
-  if (subscriber == nullptr || g_phase.load(std::memory_order_acquire) == Phase::bad_fork) return;
+  // Before the start there is nothing, and a lock to be taken; a forked child has no devices, and nothing of the parent's is told for it.
+  const Phase phase = g_phase.load(std::memory_order_acquire);
+  if (subscriber == nullptr || phase == Phase::cold || phase == Phase::bad_fork) return;
   for (DeviceState* device : enumeration().devices) {
     const hal::Device* opened = device->device.load(std::memory_order_acquire);
     if (opened == nullptr) continue;
@@ -204,10 +205,13 @@ void publish_end() noexcept {
   }
 }
 
-void register_publishing() noexcept {
-  g_api_names = intern_api_names();
-  probe::register_publisher(publish_everything);
+ApiNames register_publishing() noexcept {
+  static constinit std::atomic<bool> is_registered{false};
+  if (!is_registered.exchange(true)) probe::register_publisher(publish_everything);
+  return intern_api_names();
 }
+
+void set_api_names(const ApiNames& names) noexcept { g_api_names = names; }
 
 PublishedCall::PublishedCall(probe::Id ApiNames::* api) noexcept : subscriber_(listener()) {
   if (subscriber_ == nullptr) return;

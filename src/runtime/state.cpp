@@ -168,6 +168,7 @@ const Enumeration& enumeration() {
 Result<> ensure_initialized_slowly() {
   Phase phase = g_phase.load(std::memory_order_acquire);
   if (phase == Phase::cold) {
+    const ApiNames names = register_publishing();
     // The lock is free: in a forked child the handler has let go of it.
     const base::MutexLock lock(g_start_mutex);
     phase = g_phase.load(std::memory_order_acquire);
@@ -176,7 +177,7 @@ Result<> ensure_initialized_slowly() {
       if (all.devices.empty()) return all.error;
       base::watch_process_exit();
       std::atexit(leave);
-      register_publishing();
+      set_api_names(names);
       g_phase.store(Phase::initialized, std::memory_order_release);
       return {};
     }

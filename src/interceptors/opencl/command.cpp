@@ -17,7 +17,7 @@ void Command::find_ring() noexcept {
   ring_ = ring_for_this_thread(*queue);
   if (ring_ == nullptr) return;
   thread_->rings[ThreadState::slot_of<ThreadState::kRings>(handle_)] = ring_;
-  if (queue->device != nullptr) queue->device->clock.on_use();
+  if (Device* device = queue->device.load(std::memory_order_acquire)) device->clock.on_use();
   queue_exists();
   start_harvester();
 }
@@ -43,12 +43,12 @@ void Command::find_kernel(cl_kernel handle) noexcept {
   Kernel* kernel = kernel_of(handle);
   if (kernel == nullptr) return;
   thread_->kernels[ThreadState::slot_of<ThreadState::kKernels>(handle)] = kernel;
-  describe_kernel(*kernel, handle, ring_ != nullptr ? ring_->queue->device : nullptr);
+  describe_kernel(*kernel, handle, ring_ != nullptr ? ring_->queue->device.load(std::memory_order_acquire) : nullptr);
   operation_.kernel = kernel->id;
 }
 
 void Command::read_clock() noexcept {
-  ring_->queue->device->clock.read_if_due();
+  ring_->queue->device.load(std::memory_order_acquire)->clock.read_if_due();
   operation_.enter_ns = now_ns();
 }
 

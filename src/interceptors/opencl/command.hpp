@@ -119,7 +119,8 @@ class Command {
   }
   operation_.enter_ns = now_ns();
   // After a pause nobody has read the clock for long, and the command may run for long before anybody does.
-  if (ring_ != nullptr && ring_->queue->device != nullptr && ring_->queue->device->clock.is_due(operation_.enter_ns)) [[unlikely]]
+  const Device* device = ring_ == nullptr ? nullptr : ring_->queue->device.load(std::memory_order_acquire);
+  if (device != nullptr && device->clock.is_due(operation_.enter_ns)) [[unlikely]]
     read_clock();
   id_ = listener_->begin(operation_);
   if (id_ == 0) [[unlikely]]

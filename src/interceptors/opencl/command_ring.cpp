@@ -117,7 +117,7 @@ std::size_t CommandRing::drain_portion(std::size_t limit) noexcept {
       finish_without_times(batch[index]);
     }
   }
-  if (count != 0 && queue->device != nullptr) queue->device->clock.read_if_due();
+  if (Device* device = queue->device.load(std::memory_order_acquire); count != 0 && device != nullptr) device->clock.read_if_due();
   return count;
 }
 
@@ -217,7 +217,7 @@ void CommandRing::learn_from(cl_event event, std::uint64_t end_ticks) noexcept {
   const WatchedCommand command = watched_;
   watched_id_.store(0, std::memory_order_release);
   std::uint64_t queued_ticks = 0;
-  Device* device = queue->device;
+  Device* device = queue->device.load(std::memory_order_acquire);
   if (device == nullptr || !read_time(event, CL_PROFILING_COMMAND_QUEUED, queued_ticks)) return;
   if (queued_ticks == 0) return;  // Intel's CPU runtime says nothing else of markers and barriers
   const ClockDomain before = device->clock.domain();

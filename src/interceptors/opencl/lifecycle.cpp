@@ -47,8 +47,9 @@ void harvest() noexcept {
     const std::uint32_t launches = ring.launches() - ring.launches_seen;
     ring.launches_seen += launches;
     // Nothing new and nothing left to end: an idle program's recording does not grow.
-    Device* device = ring.queue->device;
-    if (device != nullptr && (launches != 0 || !ring.is_empty())) device->clock.read_if_due();
+    if (launches != 0 || !ring.is_empty()) {
+      if (Device* device = ring.queue->device.load(std::memory_order_acquire)) device->clock.read_if_due();
+    }
     if (launches < kBusyLaunches) ring.drain();
   });
 }

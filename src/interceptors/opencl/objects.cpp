@@ -121,7 +121,7 @@ void add_kernel(cl_kernel handle, probe::Id program, probe::Id name) noexcept {
 void fill_queue(Queue& queue, cl_context context, cl_device_id device, const QueueProperties& properties) noexcept {
   queue.id = probe::new_object_id(probe::ObjectKind::queue);
   queue.context = context_of(context);
-  queue.device = device_of(device);
+  queue.device.store(device_of(device), std::memory_order_release);
   queue.properties = properties;
   queue.is_on_device = (properties.program_properties & CL_QUEUE_ON_DEVICE) != 0;
   queue.program_profiles.store((properties.program_properties & CL_QUEUE_PROFILING_ENABLE) != 0, std::memory_order_relaxed);

@@ -35,8 +35,8 @@ struct Context : Tracked<Context, cl_context> {
 };
 
 struct Queue : Tracked<Queue, cl_command_queue> {
-  Context* context = nullptr;  ///< Null when unknown, like the device.
-  Device* device = nullptr;
+  Context* context = nullptr;            ///< Null when unknown, like the device.
+  std::atomic<Device*> device{nullptr};  ///< Also looked at by the harvester, while the object may become another queue's.
   QueueProperties properties;
   bool has_list = false;                      ///< Made by clCreateCommandQueueWithProperties: `properties` holds its list.
   bool is_on_device = false;                  ///< Takes no commands from the host.

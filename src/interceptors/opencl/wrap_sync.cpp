@@ -6,7 +6,8 @@ namespace {
 /// Markers and barriers of OpenCL 1.0 say nothing about when they end. Since 1.2 there is a call that means the same and has an event.
 bool has_barriers_with_events(const Command& command) noexcept {
   const Queue* queue = command.queue();
-  return queue != nullptr && queue->device != nullptr && queue->device->version >= 12 && target().clEnqueueBarrierWithWaitList != nullptr;
+  const Device* device = queue == nullptr ? nullptr : queue->device.load(std::memory_order_acquire);
+  return device != nullptr && device->version >= 12 && target().clEnqueueBarrierWithWaitList != nullptr;
 }
 
 }  // namespace
