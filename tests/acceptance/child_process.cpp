@@ -269,5 +269,5 @@ int run_program(int argument_count, char** arguments) {
 
 /// Asked by the leak checker of a sanitized build. The stacks of the parent's other threads are not in a forked child, so what they held
 /// seems lost.
-extern "C" int __lsan_is_turned_off();
+extern "C" __attribute__((visibility("default"))) int __lsan_is_turned_off();
 extern "C" int __lsan_is_turned_off() { return xpu::acceptance::g_is_forked_child ? 1 : 0; }

@@ -164,6 +164,9 @@ OWN_PROCESS_TEST(A3_ForkTest, AGrandchildOfAChildThatInitialisedGetsTheSentence)
 }
 
 OWN_PROCESS_TEST(A3_ForkTest, ForkingFromOneOfManyThreadsThatSubmitLeavesChildrenThatEndAndAParentThatWorks) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "gcc 12's AddressSanitizer does not fork safely: its allocator's locks are held for ever in the child";
+#endif
   constexpr int kThreads = 3, kForks = 10;
   const Kernel kernel = add_kernel();
   std::array<std::optional<Buffer>, kThreads> values;

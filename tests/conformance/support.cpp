@@ -193,10 +193,11 @@ std::shared_ptr<const hal::Kernel> DeviceTest::suite_kernel(std::string_view nam
 
 std::vector<std::byte> pattern_bytes(std::size_t count, unsigned seed) {
   std::vector<std::byte> bytes(count);
-  std::uint32_t state = seed * 2'654'435'761u + 1;
-  for (std::byte& byte : bytes) {
-    state = state * 1'664'525u + 1'013'904'223u;
-    byte = static_cast<std::byte>(state >> 24);
+  std::uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
+  for (std::size_t index = 0; index < count; index += sizeof(state)) {
+    state = state * 0x5851f42d4c957f2du + 0x14057b7ef767814fu;
+    const std::uint64_t word = state ^ state >> 29;
+    std::memcpy(bytes.data() + index, &word, std::min(sizeof(word), count - index));
   }
   return bytes;
 }
