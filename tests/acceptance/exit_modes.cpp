@@ -179,17 +179,18 @@ XPU_CHILD_MODE(immediate_exit_with_work_in_flight) {
 
 XPU_CHILD_MODE(exit_in_a_function) {
   g_everything.emplace().submit_work();
-  g_everything->stream.run({}, [] { std::exit(kExitCode); }).value();
-  static_cast<void>(g_everything->stream.synchronize());
+  const Stream stream = g_everything->stream;  // the object itself is destroyed by the thread that exits
+  stream.run({}, [] { std::exit(kExitCode); }).value();
+  static_cast<void>(stream.synchronize());
   // The thread that called exit ends the process.
   std::this_thread::sleep_for(std::chrono::hours(1));
   return 1;
 }
 
 XPU_CHILD_MODE(exit_in_a_short_function) {
-  g_everything.emplace();
-  g_everything->stream.run({.short_and_independent = true}, [] { std::exit(kExitCode); }).value();
-  static_cast<void>(g_everything->stream.synchronize());
+  const Stream stream = g_everything.emplace().stream;
+  stream.run({.short_and_independent = true}, [] { std::exit(kExitCode); }).value();
+  static_cast<void>(stream.synchronize());
   std::this_thread::sleep_for(std::chrono::hours(1));
   return 1;
 }
