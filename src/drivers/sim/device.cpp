@@ -49,7 +49,7 @@ DeviceProperties properties_of(const Program& program, std::uint32_t ordinal) {
   properties.max_parameter_bytes = 4096;
   properties.total_memory_bytes = program.memory_bytes;
   properties.max_allocation_bytes = program.memory_bytes;
-  properties.local_memory_bytes = 64 * 1024;
+  properties.local_memory_bytes = std::uint64_t{64} * 1024;
   properties.cache_line_bytes = 64;
   properties.memory_alignment_bytes = 64;
   properties.has_fp64 = true;
