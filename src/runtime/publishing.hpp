@@ -44,8 +44,8 @@ bool publish_clock_if_due(DeviceState& device, std::uint64_t now_ns) noexcept;
 /// At exit, after the drivers have been prepared for it: last readings of the clocks, and what their records are missing.
 void publish_end() noexcept;
 /// Hands everything that is alive to whoever subscribes later.
-/// Before the runtime's first lock is taken: interning and registering take locks of the probe, which a fork takes before the runtime's. The
-/// result goes to `set_api_names`.
+/// Before the runtime's first lock is taken: interning and registering take locks of the probe, which a fork takes before the runtime's.
+/// The result goes to `set_api_names`.
 ApiNames register_publishing() noexcept;
 /// Once, under the runtime's lock.
 void set_api_names(const ApiNames& names) noexcept;
