@@ -248,7 +248,9 @@ Result<> run_compiler(const Compiler& compiler, const CompilerSettings& settings
   if (result.ended_well && access(work.file("kernel.so").c_str(), R_OK) == 0) return {};
   replace_all(result.output, work.file("kernel.cpp"), name);
   replace_all(result.output, work.path() + '/', "");
-  return Error{ErrorCode::invalid_argument, fmt::format("source '{}' does not compile:\n{}", name, result.output)};
+  std::string complaint = fmt::format("source '{}' does not compile:\n{}", name, result.output);
+  while (complaint.ends_with('\n')) complaint.pop_back();
+  return Error{ErrorCode::invalid_argument, std::move(complaint)};
 }
 
 std::vector<SourceInput> inputs_of_user(const WorkFolder& work) {
