@@ -32,7 +32,7 @@ constexpr std::array<Unit, 8> kRateUnits = {{{"B/s", 1},
 constexpr std::array<Unit, 4> kHostTimeUnits = {{{"ns", 1}, {"us", 1'000}, {"ms", 1'000'000}, {"s", 1'000'000'000}}};
 constexpr std::array<Unit, 2> kDriftUnits = {{{"ppb", 1}, {"ppm", 1'000}}};
 
-constexpr std::size_t kMaxDigits = 18;
+constexpr std::size_t kMaxDigits = 19;
 
 template <typename... Arguments>
 Error misread(fmt::format_string<Arguments...> format, Arguments&&... arguments) {

@@ -79,6 +79,18 @@ TEST(ProgramTest, TheTextIsOneThatAPersonWouldWrite) {
             "fault operation_fails nth=2\n");
 }
 
+TEST(ProgramTest, TheLargestValuesAreWrittenSoThatTheyAreReadAgain) {
+  Program program;
+  program.memory_bytes = std::uint64_t{1} << 46;
+  program.origin_ns = (std::uint64_t{1} << 62) - 1;
+  program.clocks = {
+      {.tick_numerator = 0xffff'ffff, .tick_denominator = 0xffff'ffff, .drift_ppb = -100'000'000, .steps = {{.at = 24h, .jump = -24h}}}};
+  program.timings = {{.duration = 24h}, {.operation = OperationKind::copy, .bytes_per_second = 86'400'000'000'000'000}};
+  program.faults = {{.nth = ~std::uint64_t{0}}, {.every = ~std::uint64_t{0}}};
+  ASSERT_TRUE(check_program(program));
+  EXPECT_EQ(parse_program(to_text(program), "f").value(), program) << to_text(program);
+}
+
 TEST(ProgramTest, TheLastLineNeedsNoEnd) { EXPECT_EQ(parse_program("devices 3", "f").value().device_count, 3u); }
 
 TEST(ProgramTest, WhatIsWrongIsSaidWithItsPlaceTheValueAndWhatIsAllowed) {
@@ -91,18 +103,18 @@ TEST(ProgramTest, WhatIsWrongIsSaidWithItsPlaceTheValueAndWhatIsAllowed) {
       {"devices two", "'two' is no number of devices, it must be a whole number of at most 4294967295"},
       {"devices 0", "0 devices are asked for, the number must be in [1, 64]"},
       {"devices 65", "65 devices are asked for, the number must be in [1, 64]"},
-      {"memory 1", "'1' is no size, it must be a number of at most 18 digits and one of B, KB, MB, GB, KiB, MiB, GiB"},
+      {"memory 1", "'1' is no size, it must be a number of at most 19 digits and one of B, KB, MB, GB, KiB, MiB, GiB"},
       {"memory 4095B", "the memory is 4095 bytes, it must be in [4096, 70368744177664]"},
       {"memory -1GiB", "the memory is 0 bytes, it must be in [4096, 70368744177664]"},
       {"memory 0.3B", "the size 0.3B is no whole number of B"},
       {"memory", "'memory' takes one value, such as 'memory 1GiB'"},
       {"origin", "'origin' takes one value, such as 'origin 1000s'"},
       {"origin -1s", "the origin -1s is below 0"},
-      {"origin 1ps", "'1ps' is no host time, it must be a number of at most 18 digits and one of ns, us, ms, s"},
+      {"origin 1ps", "'1ps' is no host time, it must be a number of at most 19 digits and one of ns, us, ms, s"},
       {"origin 999999999999999999s", "the host time 999999999999999999s is too large"},
       {"clock 1ns", "'1ns' is not understood here, 'clock' takes tick, bits, start, drift, bracket, step"},
       {"clock period=1ns", "'clock' has no 'period', it takes tick, bits, start, drift, bracket, step"},
-      {"clock tick=1", "'1' is no tick, it must be a number of at most 18 digits and one of ps, ns, us, ms, s"},
+      {"clock tick=1", "'1' is no tick, it must be a number of at most 19 digits and one of ps, ns, us, ms, s"},
       {"clock tick=0ns", "the tick is 0/1 ns, it must be above 0 and at most 1 s"},
       {"clock tick=-1ns", "the tick -1ns is not in (0, 1s]"},
       {"clock tick=1/0ns", "the tick is 1/0 ns, it must be above 0 and at most 1 s"},
@@ -112,7 +124,7 @@ TEST(ProgramTest, WhatIsWrongIsSaidWithItsPlaceTheValueAndWhatIsAllowed) {
       {"clock bits=7", "the clock has 7 bits, it must have 8 to 64"},
       {"clock bits=8 start=256", "the clock starts at 256 ticks, which 8 bits do not hold"},
       {"clock start=-1", "'-1' is no number of ticks, it must be a whole number of at most 18446744073709551615"},
-      {"clock drift=11%", "'11%' is no drift, it must be a number of at most 18 digits and one of ppb, ppm"},
+      {"clock drift=11%", "'11%' is no drift, it must be a number of at most 19 digits and one of ppb, ppm"},
       {"clock drift=100001ppm", "the drift is 100001000 ppb, it must be in [-100000000, 100000000] (10 %)"},
       {"clock bracket=1001ms", "the bracket is 1001000000000 ps, it must be in [0, 1000000000000] (1 s)"},
       {"clock step=5ms", "the step '5ms' has no '@', it must be like 5ms@2s (jump by 5 ms at 2 s)"},
@@ -122,15 +134,15 @@ TEST(ProgramTest, WhatIsWrongIsSaidWithItsPlaceTheValueAndWhatIsAllowed) {
       {"kernel gemm duration=1us", "'gemm' is not understood here, 'kernel' takes submit, launch, duration, rate"},
       {"kernel \"gemm duration=1us", "a quoted text has no end, it must end with '\"' on the same line"},
       {"kernel \"gemm\\", "a quoted text has no end, it must end with '\"' on the same line"},
-      {"kernel duration=1h", "'1h' is no time, it must be a number of at most 18 digits and one of ps, ns, us, ms, s"},
-      {"kernel duration=s", "'s' is no time, it must be a number of at most 18 digits and one of ps, ns, us, ms, s"},
-      {"kernel duration=1.2.3s", "'1.2.3s' is no time, it must be a number of at most 18 digits and one of ps, ns, us, ms, s"},
+      {"kernel duration=1h", "'1h' is no time, it must be a number of at most 19 digits and one of ps, ns, us, ms, s"},
+      {"kernel duration=s", "'s' is no time, it must be a number of at most 19 digits and one of ps, ns, us, ms, s"},
+      {"kernel duration=1.2.3s", "'1.2.3s' is no time, it must be a number of at most 19 digits and one of ps, ns, us, ms, s"},
       {"kernel duration=-1ns", "duration is -1000 ps, it must be in [0, 86400000000000000] (24 hours)"},
       {"kernel duration=86401s", "duration is 86401000000000000 ps, it must be in [0, 86400000000000000] (24 hours)"},
-      {"kernel duration=1000000000000000000s", "'1000000000000000000s' is no time, it must be a number of at most 18 digits"},
+      {"kernel duration=10000000000000000000s", "'10000000000000000000s' is no time, it must be a number of at most 19 digits"},
       {"kernel rate=1GB/s", "kernel has a rate, only copy and fill may have one"},
       {"copy rate=0B/s", "the rate 0B/s is not above 0, it must be so or 'unlimited'"},
-      {"copy rate=1GB", "'1GB' is no rate, it must be a number of at most 18 digits and one of B/s, KB/s"},
+      {"copy rate=1GB", "'1GB' is no rate, it must be a number of at most 19 digits and one of B/s, KB/s"},
       {"copy \"x\" duration=1us", "the pattern \"x\" is of something that has no name, only kernels have"},
       {"event duration=1us", "event has a launch or duration, it may have submit only"},
       {"fault", "'' is no fault, it must be one of record_lost, record_late"},
