@@ -23,10 +23,11 @@ namespace xpu::base {
 /// Lock order, outermost first; a thread takes only locks further down than those that it holds:
 ///   1 interceptors: objects, then a queue
 ///   2 memory, runtime: registry, device, allocator, stream
-///   3 probe: publishers, texts
-///   4 trace: claiming a segment, kernel filter, definitions, writers
-///   5 log
-/// So no text is interned under a lock of trace. A fork takes 3 and 4 in this order and lets go in parent and child.
+///   3 hal, a driver: their own
+///   4 probe: publishers, texts
+///   5 trace: claiming a segment, kernel filter, definitions, writers
+///   6 log
+/// So no text is interned under a lock of trace. A fork takes 4 and 5 in this order and lets go in parent and child.
 /// No user callback, no blocking driver call and no log line under a lock.
 class XPU_THREAD_ATTRIBUTE(capability("mutex")) Mutex {
  public:

@@ -103,7 +103,6 @@ Json capabilities_json(const hal::Capabilities& capabilities) {
       {"blocking_events", capabilities.blocking_events},
       {"native_queues", capabilities.native_queues},
       {"concurrent_operations", capabilities.concurrent_operations},
-      {"free_memory", capabilities.free_memory},
   };
 }
 
@@ -221,7 +220,6 @@ void append_drivers(std::string& text, const RuntimeReport& report, std::size_t 
   std::vector<Line> lines;
   for (const DriverReport& driver : report.drivers) {
     std::string state = driver.reason.empty() ? counted(driver.devices.size(), "device") : printable(driver.reason);
-    if (!driver.is_selected && driver.reason.empty()) state = "not asked";  // XPU_DRIVER is wrong
     lines.push_back({"driver", {driver.name, std::move(state)}});
   }
   append_lines(text, lines, columns);

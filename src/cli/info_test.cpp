@@ -90,9 +90,9 @@ TEST(Info, AForeignNameCannotDriveTheTerminal) {
 
 TEST(Info, ADriverThatWasNeverAskedSaysSo) {
   Inventory inventory;
-  inventory.report.drivers = {{"first", false, "", {}}};
+  inventory.report.drivers = {{"first", false, "not asked: XPU_DRIVER is wrong", {}}};
   inventory.report.error = "XPU_DRIVER names 'moon'";
-  EXPECT_EQ(info_text(inventory, 0), "driver     first  not asked\n");
+  EXPECT_EQ(info_text(inventory, 0), "driver     first  not asked: XPU_DRIVER is wrong\n");
 }
 
 TEST(Info, TheDocumentHasEveryDriverAndDevice) {

@@ -4,7 +4,6 @@
 
 #include <utility>
 
-#include "base/log.hpp"
 #include "runtime/callbacks.hpp"
 #include "runtime/publishing.hpp"
 #include "runtime/state.hpp"
@@ -40,6 +39,18 @@ void publish_memory(const DeviceState& device, probe::MemoryAction action, Memor
   subscriber->memory(event);
 }
 
+bool is_out_of_memory(const Error& error) {
+  return error.code == ErrorCode::out_of_device_memory || error.code == ErrorCode::out_of_host_memory;
+}
+
+/// Before the memory is said to be used up, what is free but for work that has not ended is waited for.
+Result<void*> allocate_waiting(DeviceState& device, hal::MemoryProvider& memory, std::size_t bytes) {
+  while (true) {
+    Result<void*> data = memory.allocate(bytes, 1);
+    if (data || !is_out_of_memory(data.error()) || !device.deferred_free.wait_for_one()) return data;
+  }
+}
+
 }  // namespace
 
 Result<Buffer> Buffer::allocate(std::size_t bytes, MemoryKind kind, int device_index) {
@@ -54,7 +65,8 @@ Result<Buffer> Buffer::allocate(std::size_t bytes, MemoryKind kind, int device_i
   {
     PublishedCall call(&ApiNames::allocate);
     const probe::Scope scope;
-    XPU_TRY_ASSIGN(data, call.finish(memory->allocate(bytes, 1)));
+    device->deferred_free.poll();
+    XPU_TRY_ASSIGN(data, call.finish(allocate_waiting(*device, *memory, bytes)));
   }
   remember_memory(data, bytes, kind, *device);
   const std::uint64_t total = device->allocated_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
@@ -87,17 +99,15 @@ void Buffer::release() noexcept {
   // At exit and in a forked child the memory goes with the process.
   if (is_running()) {
     DeviceState& device = *enumeration().devices[static_cast<std::size_t>(device_)];
-    hal::Device& opened = *device.device.load(std::memory_order_acquire);
     reached(gpu_trace::Point::memory_deallocation, data_);
     const PublishedCall call(&ApiNames::free);
-    // An asynchronous error must reach the next synchronisation of its stream and not end here, so nobody's error is taken.
-    for_each_stream(device, wait_keeping_error);
-    // Told when nothing uses it any more, and before its address can be another block's.
+    // Before its address can be another block's.
     forget_memory(data_);
     const std::uint64_t total = device.allocated_bytes.fetch_sub(size_bytes_, std::memory_order_relaxed) - size_bytes_;
     publish_memory(device, probe::MemoryAction::release, kind_, data_, size_bytes_, total);
     const probe::Scope scope;
-    opened.memory(kind_)->free(data_);
+    device.deferred_free.poll();
+    device.deferred_free.free(device, *device.device.load(std::memory_order_acquire)->memory(kind_), data_);
   }
   data_ = nullptr;
 }

@@ -69,7 +69,12 @@ Result<> Device::synchronize() const {
   {
     PublishedCall call(&ApiNames::synchronize_device, probe::WaitType::device, *state_, nullptr, nullptr);
     const probe::Scope scope;
+    for_each_stream(*state_, [&](StreamState& stream) {
+      if (synchronized) synchronized = check_can_wait(stream);
+    });
+    if (!synchronized) return call.finish(std::move(synchronized));
     synchronized = device->synchronize_blocking();
+    state_->deferred_free.poll();
     // What a stream kept from an earlier wait is returned, too: now, or by the next call.
     for_each_stream(*state_, [&](StreamState& stream) {
       if (!synchronized) return;
@@ -90,6 +95,7 @@ Result<MemoryInfo> Device::memory_info() const {
                  "The device (" + properties().name + ") doesn't support querying the available free memory: it has no memory of its own."};
   }
   const probe::Scope scope;
+  state_->deferred_free.poll();
   return memory->info();
 }
 

@@ -37,7 +37,10 @@ Result<> wait_for_foreign(StreamState& stream, std::shared_ptr<hal::Event> event
 Event::~Event() { release(); }
 
 Event::Event(Event&& other) noexcept
-    : options_(other.options_), event_(std::exchange(other.event_, nullptr)), device_(std::exchange(other.device_, nullptr)) {}
+    : options_(other.options_),
+      event_(std::exchange(other.event_, nullptr)),
+      device_(std::exchange(other.device_, nullptr)),
+      stream_(std::exchange(other.stream_, nullptr)) {}
 
 Event& Event::operator=(Event&& other) noexcept {
   if (this != &other) {
@@ -45,6 +48,7 @@ Event& Event::operator=(Event&& other) noexcept {
     options_ = other.options_;
     event_ = std::exchange(other.event_, nullptr);
     device_ = std::exchange(other.device_, nullptr);
+    stream_ = std::exchange(other.stream_, nullptr);
   }
   return *this;
 }
@@ -98,6 +102,7 @@ Result<> Event::record(const Stream& stream) {
     const SubmissionGuard guard(state.lock);
     XPU_TRY(call.finish(check_not_released(state)));
     XPU_TRY(call.finish(state.queue->record(*event_)));
+    stream_ = &state;
   }
   reached(gpu_trace::Point::event_record, event_->native_handle(), state.native_handle);
   return {};
@@ -144,6 +149,8 @@ Result<> Event::synchronize() const {
   {
     PublishedCall call(&ApiNames::synchronize_event, probe::WaitType::events, *device_, nullptr, event_->native_handle());
     const probe::Scope scope;
+    XPU_TRY_ASSIGN(const bool is_complete, call.finish(event_->query()));
+    if (!is_complete && stream_ != nullptr) XPU_TRY(call.finish(check_can_wait(*stream_)));
     XPU_TRY(call.finish(event_->synchronize_blocking()));
   }
   reached(gpu_trace::Point::event_synchronization, event_->native_handle());

@@ -69,8 +69,8 @@ Result<std::vector<KernelArgument>> complete_arguments(std::string_view kernel, 
   return arguments;
 }
 
-Result<KernelDescriptor> describe(const std::string& name, KernelFunction function, const std::vector<KernelArgument>& arguments,
-                                  const KernelFacts& facts) {
+KernelDescriptor describe(const std::string& name, KernelFunction function, const std::vector<KernelArgument>& arguments,
+                          const KernelFacts& facts) {
   KernelDescriptor descriptor;
   descriptor.name = name.c_str();
   descriptor.function = function;
@@ -99,7 +99,7 @@ Result<Kernel> Kernel::from_function(std::string_view name, KernelFunction funct
   if (function == nullptr) return Error{ErrorCode::invalid_argument, fmt::format("the function of kernel '{}' is null", name)};
   XPU_TRY_ASSIGN(const std::vector<KernelArgument> complete, complete_arguments(name, arguments));
   const std::string owned_name(name);
-  XPU_TRY_ASSIGN(const KernelDescriptor descriptor, describe(owned_name, function, complete, facts));
+  const KernelDescriptor descriptor = describe(owned_name, function, complete, facts);
   hal::ModuleSource source;
   source.format = hal::ModuleFormat::functions;
   source.name = name;
@@ -136,7 +136,7 @@ Result<Module> Module::from_machine_code(std::span<const std::byte> code, std::s
   if (code.empty()) return Error{ErrorCode::invalid_argument, fmt::format("the machine code of kernel '{}' has 0 bytes", kernel)};
   XPU_TRY_ASSIGN(const std::vector<KernelArgument> complete, complete_arguments(kernel, arguments));
   const std::string owned_name(kernel);
-  XPU_TRY_ASSIGN(const KernelDescriptor descriptor, describe(owned_name, nullptr, complete, facts));
+  const KernelDescriptor descriptor = describe(owned_name, nullptr, complete, facts);
   hal::ModuleSource source;
   source.format = hal::ModuleFormat::machine_code;
   source.name = options.name.empty() ? kernel : options.name;

@@ -136,6 +136,38 @@ TEST_F(RuntimeTest, AFunctionMaySubmitToItsOwnStream) {
   EXPECT_TRUE(was_outer_over) << "what a function submits comes behind it";
 }
 
+TEST_F(RuntimeTest, AFunctionDoesNotWaitForItself) {
+  const Stream other = Stream::from_pool().value();
+  Event before, behind, elsewhere;
+  before.record(stream_).value();
+  elsewhere.record(other).value();
+  std::vector<ErrorCode> refused;
+  const auto note = [&](const auto& result) {
+    if (!result) refused.push_back(result.error().code);
+  };
+  std::string message;
+  const auto waits = [&] {
+    behind.record(stream_).value();
+    message = message_of(stream_.synchronize());
+    note(behind.synchronize());
+    note(synchronize());
+    note(stream_.run_blocking({}, [] {}));
+    int values[2] = {};
+    note(stream_.copy_blocking(&values[0], &values[1], sizeof values[0]));
+    before.synchronize().value();
+    elsewhere.synchronize().value();
+    other.run_blocking({}, [] {}).value();
+  };
+  for (const bool is_short : {false, true}) {
+    refused.clear();
+    stream_.run({.short_and_independent = is_short}, waits).value();
+    stream_.synchronize().value();
+    EXPECT_EQ(refused, std::vector<ErrorCode>(4, ErrorCode::failed_precondition));
+    EXPECT_THAT(message, AllOf(HasSubstr("stream 0x"), HasSubstr("cannot be waited for here")));
+  }
+  behind.synchronize().value();
+}
+
 TEST_F(RuntimeTest, OperationsAreNumberedPerStream) {
   const std::uint64_t first = stream_.run({}, [] {}).value().sequence;
   EXPECT_EQ(stream_.run({}, [] {}).value().sequence, first + 1);

@@ -38,7 +38,8 @@ struct Found {
 /// Selects, asks and filters; the report gets whatever is found out on the way.
 Result<> enumerate_into(Enumeration& result) {
   RuntimeReport& report = result.report;
-  for (const hal::DriverEntry& entry : hal::built_in_drivers()) report.drivers.push_back({entry.name, false, "", {}});
+  for (const hal::DriverEntry& entry : hal::built_in_drivers())
+    report.drivers.push_back({entry.name, false, "not asked: XPU_DRIVER is wrong", {}});
   const std::string driver_names = setting("XPU_DRIVER");
   auto selected = hal::select_drivers(driver_names);
   if (!selected) return Error{selected.error().code, "XPU_DRIVER: " + selected.error().message};

@@ -11,6 +11,7 @@
 
 #include "base/mutex.hpp"
 #include "base/probe.hpp"
+#include "runtime/deferred_free.hpp"
 #include "runtime/pending_operations.hpp"
 #include "runtime/submission_lock.hpp"
 #include "xpu/base/result.hpp"
@@ -90,7 +91,8 @@ struct DeviceState {
   };
   std::map<void*, External> externals XPU_GUARDED_BY(mutex);
   std::atomic<std::uint64_t> last_clock_reading_ns{0};
-  std::atomic<std::uint64_t> allocated_bytes{0};             ///< By `Buffer`, of all kinds.
+  std::atomic<std::uint64_t> allocated_bytes{0};  ///< By `Buffer`, of all kinds.
+  DeferredFree deferred_free;
   std::array<std::atomic<PeerAccess>, kMaxDevices> peers{};  ///< By the other device's index.
 };
 
@@ -137,8 +139,10 @@ Result<> check_not_released(const StreamState& stream);
 std::shared_ptr<hal::Queue> hold_queue(StreamState& stream) noexcept;
 /// The error that `wait_keeping_error` kept, once.
 std::optional<Error> take_kept_error(StreamState& stream) noexcept;
-/// Waits for everything submitted; an asynchronous error stays for the next synchronisation.
+/// Waits for everything submitted; an asynchronous error stays for the next synchronisation. Returns at once where `check_can_wait` fails.
 void wait_keeping_error(StreamState& stream) noexcept;
+/// Error failed_precondition from within an operation without whose end the stream cannot go on.
+Result<> check_can_wait(StreamState& stream);
 /// The first asynchronous error since the last call, of the driver or kept.
 Result<> synchronize_taking_error(StreamState& stream);
 /// Publishes the stream and lets `for_each_stream` find it.

@@ -22,9 +22,30 @@ std::shared_ptr<hal::Queue> hold_queue(StreamState& stream) noexcept {
   return stream.queue;
 }
 
+namespace {
+
+Result<> check_can_wait(const StreamState& stream, hal::Queue& queue) {
+  if (!queue.would_wait_for_itself()) [[likely]]
+    return {};
+  XPU_TRY_ASSIGN(const bool has_ended, queue.query());
+  if (has_ended) return {};
+  return Error{ErrorCode::failed_precondition,
+               fmt::format("stream {:#x} of device {} cannot be waited for here: it goes on when this kernel or function has returned",
+                           stream.id, stream.device->index)};
+}
+
+}  // namespace
+
+Result<> check_can_wait(StreamState& stream) {
+  const probe::Scope scope;
+  const std::shared_ptr<hal::Queue> queue = hold_queue(stream);
+  return queue == nullptr ? Result<>() : check_can_wait(stream, *queue);
+}
+
 Result<> synchronize_taking_error(StreamState& stream) {
   const std::shared_ptr<hal::Queue> queue = hold_queue(stream);
   if (queue == nullptr) return check_not_released(stream);
+  XPU_TRY(check_can_wait(stream, *queue));
   Result<> synchronized = queue->synchronize_blocking();
   if (std::optional<Error> kept = take_kept_error(stream)) return *std::move(kept);  // it came first
   return synchronized;
@@ -40,7 +61,7 @@ std::optional<Error> take_kept_error(StreamState& stream) noexcept {
 void wait_keeping_error(StreamState& stream) noexcept {
   const probe::Scope scope;
   const std::shared_ptr<hal::Queue> queue = hold_queue(stream);
-  if (queue == nullptr) return;
+  if (queue == nullptr || !check_can_wait(stream, *queue)) return;
   Result<> synchronized = queue->synchronize_blocking();
   if (synchronized) return;
   const base::MutexLock lock(stream.error_mutex);
@@ -181,6 +202,7 @@ struct AwaitedFunction {
 };
 
 Result<Operation> run_awaited(StreamState& stream, const OperationInfo& info, const hal::HostFunction& function) {
+  XPU_TRY(check_can_wait(stream));
   AwaitedFunction awaited{&function};
   hal::HostFunction held;
   held.user = &awaited;
@@ -239,6 +261,7 @@ Result<> Stream::synchronize() const {
     PublishedCall call(&ApiNames::synchronize_stream, probe::WaitType::queue, *state_->device, state_, state_->native_handle);
     const probe::Scope scope;
     synchronized = call.finish(synchronize_taking_error(*state_));
+    state_->device->deferred_free.poll();
   }
   publish_clock_if_due(*state_->device, now_ns());
   reached(gpu_trace::Point::stream_synchronization, state_->native_handle);
@@ -296,6 +319,8 @@ Result<> Stream::copy(void* destination, const void* source, std::size_t bytes) 
 }
 
 Result<> Stream::copy_blocking(void* destination, const void* source, std::size_t bytes) const {
+  XPU_TRY(check_usable(*state_));
+  XPU_TRY(check_can_wait(*state_));
   XPU_TRY(copy(destination, source, bytes));
   return synchronize();
 }

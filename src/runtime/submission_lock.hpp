@@ -15,6 +15,13 @@ class SubmissionLock {
   SubmissionLock(const SubmissionLock&) = delete;
   SubmissionLock& operator=(const SubmissionLock&) = delete;
 
+  enum class Attempt { taken, held_here, held_elsewhere };
+  Attempt try_lock() noexcept {
+    const void* const me = this_thread();
+    const void* owner = nullptr;
+    if (owner_.compare_exchange_strong(owner, me, std::memory_order_acquire)) return Attempt::taken;
+    return owner == me ? Attempt::held_here : Attempt::held_elsewhere;
+  }
   /// True when it was taken; false when this thread already holds it.
   bool lock() noexcept {
     const void* const me = this_thread();
@@ -62,6 +69,23 @@ class SubmissionGuard {
  private:
   SubmissionLock& lock_;
   const bool is_outermost_;
+};
+
+/// For a submission that can be left out.
+class TryToSubmit {
+ public:
+  explicit TryToSubmit(SubmissionLock& lock) noexcept : lock_(lock), attempt_(lock.try_lock()) {}
+  ~TryToSubmit() {
+    if (attempt_ == SubmissionLock::Attempt::taken) lock_.unlock();
+  }
+  TryToSubmit(const TryToSubmit&) = delete;
+  TryToSubmit& operator=(const TryToSubmit&) = delete;
+
+  bool may_submit() const noexcept { return attempt_ != SubmissionLock::Attempt::held_elsewhere; }
+
+ private:
+  SubmissionLock& lock_;
+  const SubmissionLock::Attempt attempt_;
 };
 
 }  // namespace xpu::runtime

@@ -28,6 +28,22 @@ TEST(SubmissionLockTest, ItIsFreeAfterTheOutermostGuard) {
   EXPECT_TRUE(was_free);
 }
 
+TEST(SubmissionLockTest, AnAttemptDoesNotWait) {
+  SubmissionLock lock;
+  const auto attempt_elsewhere = [&] {
+    bool may_submit = false;
+    std::thread([&] { may_submit = TryToSubmit(lock).may_submit(); }).join();
+    return may_submit;
+  };
+  {
+    const SubmissionGuard guard(lock);
+    EXPECT_TRUE(TryToSubmit(lock).may_submit()) << "this thread holds it";
+    EXPECT_FALSE(attempt_elsewhere());
+  }
+  EXPECT_TRUE(TryToSubmit(lock).may_submit());
+  EXPECT_TRUE(attempt_elsewhere()) << "an attempt lets go of what it took";
+}
+
 TEST(SubmissionLockTest, TwoThreadsExcludeEachOther) {
   SubmissionLock lock;
   std::uint64_t count = 0;

@@ -112,6 +112,13 @@ XPU_CHILD_MODE(exit_with_a_kernel_that_never_ends) {
   return kExitCode;
 }
 
+XPU_CHILD_MODE(exit_with_buffers_of_after_and_a_kernel_that_never_ends) {
+  initialize().value();
+  static const Buffer flag = zeros(1), other = zeros(1);  // they end before the runtime does
+  launch_endless_kernel(flag);
+  return kExitCode;
+}
+
 XPU_CHILD_MODE(exit_with_a_function_that_never_ends) {
   static std::binary_semaphore is_running{0};
   const bool has_threads = runs_by_itself();

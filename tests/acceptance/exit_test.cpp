@@ -28,6 +28,12 @@ TEST(X1_CompiledKernelTest, TheProcessEndsThoughAKernelOfItsSourceTextNeverDoes)
   expect_ends("exit_with_a_compiled_kernel_that_never_ends", kExitLimitSeconds);
 }
 
+TEST(X1_BufferTest, TheProcessEndsThoughAKernelStillUsesWhatItsEndFrees) {
+  // Elsewhere the kernel runs when somebody asks whether it has ended.
+  if (!runs_by_itself()) GTEST_SKIP() << kNeedsThreads;
+  expect_ends("exit_with_buffers_of_after_and_a_kernel_that_never_ends", kExitLimitSeconds);
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, X1_ExitTest,
                          ::testing::Values("exit_after_initialising", "exit_with_statics_of_before",
                                            "exit_with_statics_of_before_and_work_in_flight", "exit_with_statics_of_after",

@@ -124,7 +124,7 @@ TEST(S4_SynchronizeTest, ADeviceReturnsTheErrorOfAnExternalQueueOnce) {
   EXPECT_THAT(external.stream().synchronize(), Succeeds());
 }
 
-TEST(S4_SynchronizeTest, AnErrorThatABufferMetAtItsEndIsReturnedByTheNextSynchronisationOfTheDevice) {
+TEST(S4_SynchronizeTest, AnErrorAfterTheEndOfABufferIsReturnedByTheNextSynchronisationOfTheDevice) {
   const Stream stream = Stream::from_pool().value();
   {
     const Buffer buffer = zeros(1);

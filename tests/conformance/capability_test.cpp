@@ -85,11 +85,6 @@ TEST_P(CapabilityTest, OperationsHaveTimesWhereThatIsOffered) {
   EXPECT_EQ(sink.of(5).status, capabilities().timed_operations ? hal::CompletionStatus::ok : hal::CompletionStatus::untimed);
 }
 
-TEST_P(CapabilityTest, FreeMemoryIsMeasuredWhereThatIsOffered) {
-  XPU_NEEDS(device_memory);
-  EXPECT_EQ(memory(hal::MemoryKind::device).info().value().is_measured, capabilities().free_memory);
-}
-
 TEST_P(CapabilityTest, MemoryOfTheProcessIsReachedWhereThatIsOffered) {
   XPU_NEEDS(host_memory_access);
   std::uint32_t source = 0x12345678;

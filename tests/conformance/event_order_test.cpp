@@ -134,11 +134,11 @@ TEST_P(EventOrderTest, AQueueMayWaitForItself) {
   EXPECT_EQ(order, (std::vector{1, 2}));
 }
 
-TEST_P(EventOrderTest, TwoQueuesTakeTurns) {
-  const std::unique_ptr<hal::Queue> queues[2] = {new_queue(), new_queue()};
-  const std::unique_ptr<hal::Event> events[2] = {new_event(), new_event()};
+/// Each function waits for the other queue's last one.
+void expect_turns(const std::unique_ptr<hal::Queue> (&queues)[2], const std::unique_ptr<hal::Event> (&events)[2]) {
+  constexpr int kRounds = 200;
   std::vector<int> order;
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < kRounds; ++round) {
     const int mine = round % 2;
     queues[mine]->wait(*events[1 - mine]).value();
     submit_action(*queues[mine], [&order, round] { order.push_back(round); }).value();
@@ -146,9 +146,15 @@ TEST_P(EventOrderTest, TwoQueuesTakeTurns) {
   }
   ASSERT_TRUE(is_ok(queues[0]->synchronize_blocking()));
   ASSERT_TRUE(is_ok(queues[1]->synchronize_blocking()));
-  std::vector<int> expected(200);
+  std::vector<int> expected(kRounds);
   std::iota(expected.begin(), expected.end(), 0);
   EXPECT_EQ(order, expected);
+}
+
+TEST_P(EventOrderTest, TwoQueuesTakeTurns) {
+  const std::unique_ptr<hal::Queue> queues[2] = {new_queue(), new_queue()};
+  const std::unique_ptr<hal::Event> events[2] = {new_event(), new_event()};
+  expect_turns(queues, events);
 }
 
 TEST_P(EventOrderTest, ARingOfQueuesPassesAValueRound) {
@@ -252,18 +258,7 @@ TEST_P(EventOrderTest, TwoDevicesTakeTurns) {
   XPU_NEEDS(two_devices);
   const std::unique_ptr<hal::Queue> queues[2] = {new_queue(), device(1).create_queue({}).value()};
   const std::unique_ptr<hal::Event> events[2] = {new_event(), device(1).create_event({}).value()};
-  std::vector<int> order;
-  for (int round = 0; round < 100; ++round) {
-    const int mine = round % 2;
-    queues[mine]->wait(*events[1 - mine]).value();
-    submit_action(*queues[mine], [&order, round] { order.push_back(round); }).value();
-    queues[mine]->record(*events[mine]).value();
-  }
-  ASSERT_TRUE(is_ok(queues[0]->synchronize_blocking()));
-  ASSERT_TRUE(is_ok(queues[1]->synchronize_blocking()));
-  std::vector<int> expected(100);
-  std::iota(expected.begin(), expected.end(), 0);
-  EXPECT_EQ(order, expected);
+  expect_turns(queues, events);
 }
 
 TEST_P(EventOrderTest, ADestroyedQueueStillHoldsThoseThatWaitForIt) {

@@ -145,6 +145,45 @@ TEST_P(HostFunctionTest, ItMaySubmitToItsOwnQueue) {
   EXPECT_EQ(order, (std::vector{1, 2}));
 }
 
+TEST_P(HostFunctionTest, AQueueKnowsThatItsOwnFunctionCannotWaitForIt) {
+  XPU_NEEDS(pending_operations);
+  const std::unique_ptr<hal::Queue> queue = new_queue();
+  EXPECT_FALSE(queue->would_wait_for_itself());
+  std::atomic<bool> can_wait{true};
+  std::atomic<bool> has_ended{true};
+  submit_action(*queue, [&] {
+    can_wait = !queue->would_wait_for_itself();
+    has_ended = queue->query().value();
+  }).value();
+  ASSERT_TRUE(is_ok(queue->synchronize_blocking()));
+  EXPECT_FALSE(can_wait);
+  EXPECT_FALSE(has_ended);
+  EXPECT_FALSE(queue->would_wait_for_itself());
+}
+
+TEST_P(HostFunctionTest, ItMayWaitForAQueueThatDoesNotSayItWouldWaitForItself) {
+  const std::unique_ptr<hal::Queue> queue = new_queue();
+  const std::unique_ptr<hal::Queue> other = new_queue();
+  for (hal::Queue* const waited_for : {queue.get(), other.get()}) {
+    std::atomic<bool> may_wait{false};
+    std::atomic<bool> had_run{false};
+    std::atomic<bool> has_run{false};
+    submit_function(*queue, [&, waited_for]() -> Result<> {
+      XPU_TRY(submit_action(*waited_for, [&] { has_run = true; }));
+      if (waited_for->would_wait_for_itself()) return {};
+      may_wait = true;
+      XPU_TRY(waited_for->synchronize_blocking());
+      had_run = has_run.load();
+      return {};
+    }).value();
+    ASSERT_TRUE(is_ok(queue->synchronize_blocking()));
+    ASSERT_TRUE(is_ok(waited_for->synchronize_blocking()));
+    EXPECT_TRUE(has_run);
+    EXPECT_EQ(had_run, may_wait);
+    EXPECT_TRUE(may_wait || waited_for == queue.get() || !device().capabilities().concurrent_operations);
+  }
+}
+
 TEST_P(HostFunctionTest, ItMayAllocateMemoryAndMakeObjects) {
   const std::unique_ptr<hal::Queue> queue = new_queue();
   submit_function(*queue, [this]() -> Result<> {

@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <functional>
+#include <memory>
 #include <numeric>
 #include <vector>
 
@@ -187,36 +190,31 @@ TEST_P(QueueOrderTest, SubmissionsMayMoveFromThreadToThread) {
   EXPECT_EQ(order, one_to(100));
 }
 
-TEST_P(QueueOrderTest, AnotherThreadMayQueryWhileOneSubmits) {
-  const std::unique_ptr<hal::Queue> queue = new_queue();
+/// One thread submits, and another one calls `ask` until that is over.
+void submit_while_asked(hal::Queue& queue, const std::function<void()>& ask) {
+  constexpr int kActions = 2'000;
   std::vector<int> order;
   std::atomic<bool> is_submitted{false};
   on_threads(2, [&](int thread) {
     if (thread == 0) {
       const AtEnd end([&] { is_submitted = true; });
-      for (const int index : one_to(2'000)) submit_action(*queue, [&order, index] { order.push_back(index); }).value();
+      for (const int index : one_to(kActions)) submit_action(queue, [&order, index] { order.push_back(index); }).value();
     } else {
-      while (!is_submitted) EXPECT_TRUE(is_ok(queue->query()));
+      while (!is_submitted) ask();
     }
   });
-  ASSERT_TRUE(is_ok(queue->synchronize_blocking()));
-  EXPECT_EQ(order, one_to(2'000));
+  ASSERT_TRUE(is_ok(queue.synchronize_blocking()));
+  EXPECT_EQ(order, one_to(kActions));
+}
+
+TEST_P(QueueOrderTest, AnotherThreadMayQueryWhileOneSubmits) {
+  const std::unique_ptr<hal::Queue> queue = new_queue();
+  submit_while_asked(*queue, [&] { EXPECT_TRUE(is_ok(queue->query())); });
 }
 
 TEST_P(QueueOrderTest, AnotherThreadMaySynchronizeWhileOneSubmits) {
   const std::unique_ptr<hal::Queue> queue = new_queue();
-  std::vector<int> order;
-  std::atomic<bool> is_submitted{false};
-  on_threads(2, [&](int thread) {
-    if (thread == 0) {
-      const AtEnd end([&] { is_submitted = true; });
-      for (const int index : one_to(2'000)) submit_action(*queue, [&order, index] { order.push_back(index); }).value();
-    } else {
-      while (!is_submitted) EXPECT_TRUE(is_ok(queue->synchronize_blocking()));
-    }
-  });
-  ASSERT_TRUE(is_ok(queue->synchronize_blocking()));
-  EXPECT_EQ(order, one_to(2'000));
+  submit_while_asked(*queue, [&] { EXPECT_TRUE(is_ok(queue->synchronize_blocking())); });
 }
 
 }  // namespace

@@ -8,33 +8,14 @@
 #include <vector>
 
 #include "programs/support.hpp"
-#include "publisher/scripted_subscriber.hpp"
+#include "publisher/subscriber_test.hpp"
 
 /// What the OpenCL layer says about commands and objects, beyond that it says something.
 namespace xpu::publisher_tests {
 namespace {
 
-class OpenClDetailsTest : public testing::Test {
+class OpenClDetailsTest : public SubscriberTest {
  protected:
-  OpenClDetailsTest() { subscriber_.forget_events(); }
-  ~OpenClDetailsTest() override {
-    subscriber_.refuse_operations(false);
-    subscriber_.drop_submissions(false);
-    for (const std::string& problem : subscriber_.problems()) ADD_FAILURE() << problem;
-  }
-
-  /// The operations of the test so far, after waiting for their ends.
-  std::vector<SeenOperation> finished() {
-    EXPECT_TRUE(subscriber_.wait_for_completions());
-    return subscriber_.operations();
-  }
-  SeenOperation only_one() {
-    const std::vector<SeenOperation> all = finished();
-    EXPECT_EQ(all.size(), 1u);
-    return all.empty() ? SeenOperation{} : all[0];
-  }
-
-  ScriptedSubscriber& subscriber_ = ScriptedSubscriber::get();
   opencl_programs::Setup setup_;
 };
 

@@ -8,32 +8,20 @@
 #include <vector>
 
 #include "publisher/publisher.hpp"
-#include "publisher/scripted_subscriber.hpp"
+#include "publisher/subscriber_test.hpp"
 
 /// What holds for every publisher, whatever its work is made of.
 namespace xpu::publisher_tests {
 namespace {
 
-class PublisherRulesTest : public testing::Test {
+class PublisherRulesTest : public SubscriberTest {
  protected:
-  PublisherRulesTest() { subscriber_.forget_events(); }
-  ~PublisherRulesTest() override {
-    subscriber_.refuse_operations(false);
-    subscriber_.drop_submissions(false);
-    for (const std::string& problem : subscriber_.problems()) ADD_FAILURE() << problem;
-  }
-
-  std::vector<SeenOperation> finished() {
-    EXPECT_TRUE(subscriber_.wait_for_completions());
-    return subscriber_.operations();
-  }
   static std::vector<std::uint32_t> numbers_of(const std::vector<SeenOperation>& operations) {
     std::vector<std::uint32_t> numbers;
     for (const SeenOperation& operation : operations) numbers.push_back(operation.submission->queue_sequence);
     return numbers;
   }
 
-  ScriptedSubscriber& subscriber_ = ScriptedSubscriber::get();
   const std::unique_ptr<Publisher> publisher_ = make_publisher();
 };
 

@@ -31,7 +31,6 @@ struct Capabilities {
   bool blocking_events = false;        ///< An event can be waited for without spinning.
   bool native_queues = false;          ///< `adopt_queue`.
   bool concurrent_operations = false;  ///< Operations of two queues can run at the same time, and may wait for each other.
-  bool free_memory = false;            ///< `MemoryInfo::free_bytes` is measured by the device and not our own sum.
 };
 
 /// Priority of a queue's waiting work; smaller goes first.
@@ -130,8 +129,8 @@ class XPU_EXPORT Device {
   /// A compiler's complaint is in the error's message, whole.
   virtual Result<std::unique_ptr<Module>> create_module(const ModuleSource& source) = 0;
 
-  /// Waits for everything on every queue of the device, adopted ones included; returns the first asynchronous error of any of them, which
-  /// is then cleared.
+  /// Waits for everything on every queue of the device, adopted ones included; returns the first asynchronous error of any of them and
+  /// clears that one: those of other queues stay.
   virtual Result<> synchronize_blocking() = 0;
 
  protected:

@@ -16,8 +16,9 @@
 ///
 /// **Who checks.** The runtime has checked every argument: pointers are not null, indices are in range, arguments of a launch have the
 /// right types, sizes and geometry fit the device, a format is one that `Capabilities` offers. A driver does not check again. It reports
-/// what the caller could not foresee, and only this: out_of_device_memory, out_of_host_memory, device_lost, unsupported, unavailable, and
-/// internal for a bug of the layer below. The native code goes into `Error::native_code`.
+/// what the caller could not foresee, and only this: out_of_device_memory, out_of_host_memory, device_lost, unsupported, unavailable,
+/// invalid_argument for source that does not compile, code that is none, and a native queue that is not the driver's, not_found for a
+/// kernel that a module lacks, and internal for a bug of the layer below. The native code goes into `Error::native_code`.
 ///
 /// **What a driver offers** is asked for through `Capabilities` and `DeviceProperties` and never deduced from its name or version. What it
 /// lacks it refuses with `unsupported`; it never pretends.
@@ -29,7 +30,8 @@
 /// operation are visible to operations behind it and, after `synchronize_blocking` or a completed `query`, to the host.
 ///
 /// **Time.** An operation submitted with a token is delivered to its queue's sink exactly once, with raw ticks of the device's clock:
-/// queued <= submit <= start <= end, modulo 2^valid_bits. Readings of the clock are bracketed by host times of `ClockInfo::host_domain`.
+/// queued <= submit <= start <= end, modulo 2^valid_bits. It is delivered before a query, a wait or an event says that the operation has
+/// ended. Readings of the clock are bracketed by host times of `ClockInfo::host_domain`.
 ///
 /// **Threads.** Driver, Device, MemoryProvider, Module and Kernel are thread-safe; a Queue takes submissions from one thread at a time. A
 /// driver never calls back while it holds a lock, never logs on a path that submits, never throws. It wraps user code (kernels, host
@@ -37,14 +39,12 @@
 ///
 /// **Life.** Counting devices and reading their properties starts no thread, opens no device and leaves a process that may fork;
 /// `open_device` may start threads. After a fork the child calls nothing. Objects may be destroyed in any order: whoever needs another one
-/// keeps it alive. When the process exits, `prepare_for_exit` is the last call.
+/// keeps it alive. When the process exits, `prepare_for_exit` is called once; after it the runtime calls only
+/// `Queue::query` and `Device::read_clock`.
 ///
 /// A new driver is a folder `src/drivers/<name>` with a function `xpu::drivers::<name>::create_driver` and its name in `XPU_BUILD_DRIVERS`;
 /// docs/adding_a_driver.md walks through one. `tests/conformance` holds every driver to this page.
 namespace xpu::hal {
-
-/// Raised with any change to the headers of hal.
-inline constexpr std::uint32_t kHalAbi = 1;
 
 /// Thread-safe.
 class XPU_EXPORT Driver {

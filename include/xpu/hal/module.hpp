@@ -30,10 +30,10 @@ XPU_EXPORT const char* to_string(ModuleFormat format) noexcept;
 /// Only read during `Device::create_module`.
 struct ModuleSource {
   ModuleFormat format = ModuleFormat::registered;
-  std::string_view name;                        ///< For people.
-  std::span<const std::byte> code;              ///< Text or binary.
-  std::string_view options;                     ///< For the compiler, separated by spaces: "-O3 -DN=4".
-  std::span<const KernelDescriptor> functions;  ///< Copied, names and arguments too; the functions must stay.
+  std::string_view name = {};                        ///< For people.
+  std::span<const std::byte> code = {};              ///< Text or binary.
+  std::string_view options = {};                     ///< For the compiler, separated by spaces: "-O3 -DN=4".
+  std::span<const KernelDescriptor> functions = {};  ///< Copied, names and arguments too; the functions must stay.
 };
 
 /// What the runtime must know to check a launch and to lay out its arguments.

@@ -12,7 +12,8 @@ namespace xpu::hal {
 class Event;
 class Kernel;
 
-/// The index space of a launch, in items. `local` of all zeros is the driver's choice. Dimension 0 is the fastest.
+/// The index space of a launch, in items. `local` of all zeros is the driver's choice; else a 0 in a dimension that is not used means 1.
+/// Dimension 0 is the fastest.
 struct Geometry {
   std::uint32_t dimensions = 1;
   std::uint64_t global[3] = {1, 1, 1};
@@ -29,7 +30,7 @@ struct Ticks {
 /// How a timed operation ended.
 enum class CompletionStatus : std::uint8_t {
   ok,
-  failed,   ///< It, or one before it on the queue, failed; it may not have run.
+  failed,   ///< It failed, or was given up before it ran: the device is lost, or the process exits.
   untimed,  ///< It ended, but the device gave no times.
 };
 struct Completion {
@@ -39,7 +40,8 @@ struct Completion {
 };
 
 /// Where a queue delivers its timed operations. The driver calls it from any thread of its choice, also from within the submitting call,
-/// with none of its locks held; the sink never blocks, never throws and never calls the driver. It outlives the queue.
+/// with none of its locks held; the sink never blocks, never throws and never calls the driver. It outlives the last delivery, which may
+/// come after the queue was destroyed.
 class CompletionSink {
  public:
   virtual void complete(const Completion& completion) noexcept = 0;
@@ -59,8 +61,8 @@ struct Submission {
 
 struct Launch {
   const Kernel* kernel = nullptr;
-  const Geometry* geometry = nullptr;
-  std::span<const std::byte> arguments;  ///< The block that `KernelInfo` describes; copied before the call returns.
+  const Geometry* geometry = nullptr;    ///< Copied before the call returns, as the arguments are.
+  std::span<const std::byte> arguments;  ///< The block that `KernelInfo` describes.
   std::uint32_t local_memory_bytes = 0;  ///< Beside the kernel's own.
 };
 
@@ -68,8 +70,8 @@ struct Launch {
 struct HostFunction {
   /// An error becomes the queue's asynchronous error. Runs with `probe::ScopeSuspended`: what it does is work of its own.
   Result<> (*call)(void* user) = nullptr;
-  /// Called exactly once, after `call` or when it will never be called; null when there is nothing to do. Before the completion is
-  /// delivered.
+  /// Called exactly once, after `call` or when it will never be called, and before the completion is delivered; null when there is nothing
+  /// to do. Not called when the submission returns an error.
   void (*drop)(void* user) = nullptr;
   void* user = nullptr;
 };
@@ -77,8 +79,8 @@ struct HostFunction {
 /// An in-order queue of one device: operations begin in the order of submission and each sees the effects of those before it. Queues of one
 /// device overlap. All calls are asynchronous unless named `…_blocking`.
 ///
-/// Threads: submission is externally ordered (one caller at a time); `query`, `synchronize_blocking` and `native_handle` from any thread at
-/// any time. Pointers are those of the same driver's memory, or of the host where `Capabilities::host_memory_access` says so.
+/// Threads: submission is externally ordered (one caller at a time); everything that submits nothing from any thread at any time. Pointers
+/// are those of the same driver's memory, or of the host where `Capabilities::host_memory_access` says so.
 ///
 /// Asynchronous errors: the first failure of an operation stays with the queue, operations behind it are still run (they may depend on
 /// nothing of it) unless the device is lost, and the next `synchronize_blocking` returns it once.
@@ -110,6 +112,9 @@ class XPU_EXPORT Queue {
   virtual Result<bool> query() = 0;
   /// Waits until everything submitted so far has ended; returns the asynchronous error and clears it (a lost device stays lost).
   virtual Result<> synchronize_blocking() = 0;
+  /// Whether the calling thread is inside a kernel or host function without whose end this queue may be unable to go on: one of this queue,
+  /// or any where no other thread runs operations. The runtime does not wait there for what has not ended.
+  virtual bool would_wait_for_itself() const noexcept = 0;
 
   /// The driver's own queue, which `Device::adopt_queue` takes.
   virtual void* native_handle() const noexcept = 0;

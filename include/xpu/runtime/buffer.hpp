@@ -10,8 +10,8 @@ namespace xpu {
 
 using hal::MemoryKind;
 
-/// A block of memory of one device. Movable, one owner. Its end waits for the work of the device before the memory goes back, so work that
-/// was submitted may use it.
+/// A block of memory of one device. Movable, one owner. Work that was submitted to the device's streams before its end may use it: the
+/// memory goes back when that work has ended. Nothing waits for that but an allocation that would fail without it.
 class XPU_EXPORT Buffer {
  public:
   /// `device` negative: the current one. Errors: invalid_argument for 0 bytes, out_of_device_memory (or host), unsupported for a kind that

@@ -11,7 +11,8 @@ namespace xpu {
 class Stream;
 namespace runtime {
 struct DeviceState;
-}
+struct StreamState;
+}  // namespace runtime
 
 struct EventOptions {
   bool timing = false;  ///< It carries a device timestamp, for `elapsed_time`.
@@ -46,6 +47,7 @@ class XPU_EXPORT Event {
   Result<> wait(const Stream& stream) const;
 
   Result<bool> query() const;
+  /// Error failed_precondition from within an operation that it would wait for.
   Result<> synchronize() const;
   /// Milliseconds from this event to `end` on the device's clock; negative when they were recorded in the other order. In this order:
   /// "Both events must be recorded before calculating elapsed time.", "Both events must be completed before calculating elapsed time.",
@@ -66,6 +68,7 @@ class XPU_EXPORT Event {
   EventOptions options_;
   std::shared_ptr<hal::Event> event_;
   runtime::DeviceState* device_ = nullptr;
+  runtime::StreamState* stream_ = nullptr;  // that recorded it last
 };
 
 }  // namespace xpu

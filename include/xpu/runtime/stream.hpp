@@ -42,9 +42,9 @@ struct Operation {
 
 /// An in-order queue of work for one device. A plain value that names it; the streams of the pools live for ever. Thread-safe.
 ///
-/// All calls are asynchronous but `synchronize`, `run_blocking` and `copy_blocking`. The first failure of an operation stays with the
-/// stream and is returned by the next synchronisation. Every call returns `unavailable` in a forked child of an initialised process and
-/// once the process exits.
+/// All calls are asynchronous but `synchronize`, `run_blocking` and `copy_blocking`, which return `failed_precondition` from within an
+/// operation that they would wait for. The first failure of an operation stays with the stream and is returned by the next synchronisation.
+/// Every call returns `unavailable` in a forked child of an initialised process and once the process exits.
 class XPU_EXPORT Stream {
  public:
   static constexpr int kStreamsPerPool = 32;
@@ -118,7 +118,8 @@ class XPU_EXPORT Stream {
     held.drop = [](void* user) { delete static_cast<Held*>(user); };
     return run_held(info, held);
   }
-  /// The same, but returns after it ran: what the function returned, or its exception, comes out here and is no error of the stream.
+  /// The same, but returns after it ran: what the function returned, or its exception, comes out here and is no error of the stream. It may
+  /// run on this thread, which then submits to the stream alone: the function must not wait for another thread's submission to it.
   template <typename Function>
   Result<Operation> run_blocking(const OperationInfo& info, Function&& function) const {
     struct Frame {

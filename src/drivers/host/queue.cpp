@@ -141,4 +141,9 @@ Result<> HostQueue::synchronize_blocking() {
   return state_->take_error();
 }
 
+bool HostQueue::would_wait_for_itself() const noexcept {
+  // Without workers, what this thread submits in the middle of an operation begins after it.
+  return state_->driver().options.executor == Executor::caller ? UserCode::is_running() : UserCode::is_running(*state_);
+}
+
 }  // namespace xpu::drivers::host

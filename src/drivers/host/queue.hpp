@@ -20,6 +20,7 @@ class HostQueue final : public hal::Queue {
   Result<> wait(const hal::Event& event) override;
   Result<bool> query() override { return state_->has_ended(); }
   Result<> synchronize_blocking() override;
+  bool would_wait_for_itself() const noexcept override;
   void* native_handle() const noexcept override { return state_.get(); }
 
  private:

@@ -117,7 +117,6 @@ TEST(DriverTest, CapabilitiesAreTrue) {
   EXPECT_TRUE(capabilities.virtual_memory);
   EXPECT_TRUE(capabilities.host_memory_access);
   EXPECT_FALSE(capabilities.concurrent_operations);
-  EXPECT_FALSE(capabilities.free_memory);
   EXPECT_EQ(capabilities.priority_levels, 1u);
   hal::ModuleSource source;
   source.format = hal::ModuleFormat::spirv;

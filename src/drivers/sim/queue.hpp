@@ -24,6 +24,7 @@ class SimQueue final : public hal::Queue {
   Result<> wait(const hal::Event& event) override;
   Result<bool> query() override;
   Result<> synchronize_blocking() override;
+  bool would_wait_for_itself() const noexcept override { return timeline_->is_executing_on_this_thread(); }
   void* native_handle() const noexcept override { return state_.get(); }
 
  private:

@@ -71,6 +71,11 @@ class Timeline {
   /// Moves the time on to `point`. `unavailable` from within a kernel or host function.
   Result<> synchronize(Time point) XPU_EXCLUDES(mutex_);
   Result<> advance(Time time) XPU_EXCLUDES(mutex_);
+  /// Whether this thread is inside a kernel or host function, of any queue: the time goes on when it returns.
+  bool is_executing_on_this_thread() const XPU_EXCLUDES(mutex_) {
+    const base::MutexLock lock(mutex_);
+    return is_executing_here();
+  }
 
   /// The first asynchronous error of the queue, or of any queue of the device; it is forgotten.
   std::optional<Error> take_error(const QueueState& queue) XPU_EXCLUDES(mutex_);

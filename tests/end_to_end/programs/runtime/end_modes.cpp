@@ -85,7 +85,15 @@ int exit_in_function(const Options& options) {
   worker.finish();
   ++counts().functions;
   counts().print("exits");
-  static_cast<void>(worker.stream().run({.name = "exits"}, [] { std::exit(7); }));
+  static std::atomic<bool> has_returned{false};
+  static const std::thread::id caller = std::this_thread::get_id();
+  const auto exits = [] {
+    // Inline, it runs within the call that submits it. Elsewhere the submission is over first.
+    while (!has_returned && std::this_thread::get_id() != caller) std::this_thread::yield();
+    std::exit(7);
+  };
+  static_cast<void>(worker.stream().run({.name = "exits"}, exits));
+  has_returned = true;
   while (true) pause();  // a second exit() beside the first one is nobody's business here
 }
 
