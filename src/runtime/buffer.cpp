@@ -24,7 +24,7 @@ probe::MemoryType probe_type(MemoryKind kind) {
 }
 
 void publish_memory(const DeviceState& device, probe::MemoryAction action, MemoryKind kind, const void* address, std::size_t bytes,
-                    std::uint64_t total) {
+                    std::uint64_t total) noexcept {
   const probe::Subscriber* subscriber = listener();
   if (subscriber == nullptr || (subscriber->wanted.load(std::memory_order_relaxed) & probe::kMemory) == 0) return;
   probe::MemoryEvent event;
@@ -46,12 +46,27 @@ bool is_out_of_memory(const Error& error) {
 /// Before the memory is said to be used up, what is free but for work that has not ended is waited for.
 Result<void*> allocate_waiting(DeviceState& device, hal::MemoryProvider& memory, std::size_t bytes) {
   while (true) {
+    const std::uint64_t freed = device.deferred_free.freed_count();
     Result<void*> data = memory.allocate(bytes, 1);
-    if (data || !is_out_of_memory(data.error()) || !device.deferred_free.wait_for_one()) return data;
+    if (data || !is_out_of_memory(data.error())) return data;
+    // Or another thread waited for it, just after this one asked.
+    if (!device.deferred_free.wait_for_one() && device.deferred_free.freed_count() == freed) return data;
   }
 }
 
 }  // namespace
+
+namespace runtime {
+
+void free_memory(DeviceState& device, const DeferredFree::Block& block) noexcept {
+  // Told when nothing uses it any more, and before its address can be another block's.
+  forget_memory(block.data);
+  const std::uint64_t total = device.allocated_bytes.fetch_sub(block.bytes, std::memory_order_relaxed) - block.bytes;
+  publish_memory(device, probe::MemoryAction::release, block.kind, block.data, block.bytes, total);
+  device.device.load(std::memory_order_acquire)->memory(block.kind)->free(block.data);
+}
+
+}  // namespace runtime
 
 Result<Buffer> Buffer::allocate(std::size_t bytes, MemoryKind kind, int device_index) {
   XPU_TRY_ASSIGN(DeviceState * device, use_device(device_index));
@@ -101,13 +116,9 @@ void Buffer::release() noexcept {
     DeviceState& device = *enumeration().devices[static_cast<std::size_t>(device_)];
     reached(gpu_trace::Point::memory_deallocation, data_);
     const PublishedCall call(&ApiNames::free);
-    // Before its address can be another block's.
-    forget_memory(data_);
-    const std::uint64_t total = device.allocated_bytes.fetch_sub(size_bytes_, std::memory_order_relaxed) - size_bytes_;
-    publish_memory(device, probe::MemoryAction::release, kind_, data_, size_bytes_, total);
     const probe::Scope scope;
     device.deferred_free.poll();
-    device.deferred_free.free(device, *device.device.load(std::memory_order_acquire)->memory(kind_), data_);
+    device.deferred_free.free({data_, size_bytes_, kind_});
   }
   data_ = nullptr;
 }

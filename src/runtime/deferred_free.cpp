@@ -44,15 +44,14 @@ struct DeferredFree::Use {
 };
 
 struct DeferredFree::Held {
-  hal::MemoryProvider* provider;
-  void* address;
+  Block block;
   std::vector<Use> uses;
 };
 
-void DeferredFree::free(DeviceState& device, hal::MemoryProvider& provider, void* address) {
-  auto held = std::make_shared<Held>(Held{&provider, address, {}});
-  hal::Device& opened = *device.device.load(std::memory_order_acquire);
-  for_each_stream(device, [&](StreamState& stream) {
+void DeferredFree::free(const Block& block) {
+  auto held = std::make_shared<Held>(Held{block, {}});
+  hal::Device& opened = *device_.device.load(std::memory_order_acquire);
+  for_each_stream(device_, [&](StreamState& stream) {
     const std::shared_ptr<hal::Queue> queue = hold_queue(stream);
     if (queue == nullptr || has_ended(*queue)) return;
     Use& use = held->uses.emplace_back(Use{&stream, nullptr});
@@ -62,7 +61,7 @@ void DeferredFree::free(DeviceState& device, hal::MemoryProvider& provider, void
     Result<std::unique_ptr<hal::Event>> event = opened.create_event({});
     if (event && queue->record(**event)) use.event = *std::move(event);
   });
-  if (held->uses.empty()) return provider.free(address);
+  if (held->uses.empty()) return free_now(block);
   const base::MutexLock lock(mutex_);
   held_.push_back(std::move(held));
   count_.store(held_.size(), std::memory_order_relaxed);
@@ -89,13 +88,18 @@ std::vector<std::shared_ptr<DeferredFree::Held>> DeferredFree::held() const {
   return held_;
 }
 
+void DeferredFree::free_now(const Block& block) noexcept {
+  free_memory(device_, block);
+  freed_count_.fetch_add(1, std::memory_order_release);
+}
+
 /// Frees it unless another thread has: with the lock, so that a block which is not in the list is free.
 void DeferredFree::release(const Held& held) {
   const base::MutexLock lock(mutex_);
   const auto found = std::find_if(held_.begin(), held_.end(), [&](const std::shared_ptr<Held>& each) { return each.get() == &held; });
   if (found == held_.end()) return;
-  held.provider->free(held.address);
   held_.erase(found);
+  free_now(held.block);
   count_.store(held_.size(), std::memory_order_relaxed);
 }
 

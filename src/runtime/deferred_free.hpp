@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -17,12 +18,18 @@ struct StreamState;
 /// who needs the memory. Thread-safe.
 class DeferredFree {
  public:
-  DeferredFree() = default;
+  struct Block {
+    void* data = nullptr;
+    std::size_t bytes = 0;
+    hal::MemoryKind kind = hal::MemoryKind::device;
+  };
+
+  explicit DeferredFree(DeviceState& device) noexcept : device_(device) {}
   DeferredFree(const DeferredFree&) = delete;
   DeferredFree& operator=(const DeferredFree&) = delete;
 
   /// Frees the block at once when no stream of the device is busy, else when everything has ended that was submitted to them until now.
-  void free(DeviceState& device, hal::MemoryProvider& provider, void* address);
+  void free(const Block& block);
   /// Frees what nothing uses any more. Costs nothing when there is nothing.
   void poll() {
     if (count_.load(std::memory_order_relaxed) != 0) [[unlikely]]
@@ -31,6 +38,8 @@ class DeferredFree {
   /// Waits for the work that holds back one of the blocks, and frees that one. False when there is no block whose work can be waited for
   /// here: none at all, or all of them used by the very operation that calls.
   bool wait_for_one();
+  /// How many blocks went back so far.
+  std::uint64_t freed_count() const noexcept { return freed_count_.load(std::memory_order_acquire); }
 
  private:
   struct Use;
@@ -39,11 +48,17 @@ class DeferredFree {
   void poll_held();
   std::vector<std::shared_ptr<Held>> held() const XPU_EXCLUDES(mutex_);
   void release(const Held& held) XPU_EXCLUDES(mutex_);
+  void free_now(const Block& block) noexcept;
 
+  DeviceState& device_;
   // Never held while a driver is asked: asking sim runs kernels, which may come here again.
   mutable base::Mutex mutex_;
   std::vector<std::shared_ptr<Held>> held_ XPU_GUARDED_BY(mutex_);  // the oldest first
   std::atomic<std::size_t> count_{0};                               // of them
+  std::atomic<std::uint64_t> freed_count_{0};
 };
+
+/// Gives it back to the driver at once, and says so to whoever listens.
+void free_memory(DeviceState& device, const DeferredFree::Block& block) noexcept;
 
 }  // namespace xpu::runtime

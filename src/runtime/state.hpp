@@ -92,7 +92,7 @@ struct DeviceState {
   std::map<void*, External> externals XPU_GUARDED_BY(mutex);
   std::atomic<std::uint64_t> last_clock_reading_ns{0};
   std::atomic<std::uint64_t> allocated_bytes{0};  ///< By `Buffer`, of all kinds.
-  DeferredFree deferred_free;
+  DeferredFree deferred_free{*this};
   std::array<std::atomic<PeerAccess>, kMaxDevices> peers{};  ///< By the other device's index.
 };
 

@@ -304,12 +304,13 @@ TEST(WriterTest, AnInterruptingSignalHandlerNeverCorruptsARecord) {
   action.sa_flags = SA_RESTART;
   struct sigaction before{};
   ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
+  std::uint32_t launched = 0;
+  launch(*table, kQueue, ++launched);  // the first record of a thread claims its place, with locks that no handler may take
   const pthread_t self = pthread_self();
   std::atomic<bool> stop{false};
   std::thread disturber([&] {
     while (!stop) pthread_kill(self, SIGUSR1);
   });
-  std::uint32_t launched = 0;
   while (launched < 100'000) launch(*table, kQueue, ++launched);
   stop = true;
   disturber.join();

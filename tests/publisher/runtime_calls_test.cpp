@@ -184,13 +184,14 @@ TEST_F(RuntimeCallsTest, MemoryIsSummedAndBalancesAtTheEnd) {
   EXPECT_TRUE(subscriber_.objects(probe::ObjectKind::device).contains(events[0].device));
 }
 
-TEST_F(RuntimeCallsTest, MemoryIsReleasedWhenItIsFreeAndNotWhenTheWaitForItBegins) {
+TEST_F(RuntimeCallsTest, MemoryIsReleasedWhenItIsFreeAndNotWhenItsOwnerLetsGoOfIt) {
   const Stream stream = fresh_stream();
   Buffer buffer = Buffer::allocate(64).value();
   stream.run({.name = "uses it"}, [] {}).value();
   {
     const Buffer end = std::move(buffer);
   }
+  stream.synchronize().value();
   const std::vector<SeenOperation> operations = finished();
   if (on_sim()) return;  // its times are virtual
   const auto events = subscriber_.memory_events();
