@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "xpu/base/export.hpp"
+#include "xpu/base/result.hpp"
+#include "xpu/hal/device.hpp"
+#include "xpu/hal/queue_progress.hpp"
+#include "xpu/memory/config.hpp"
+#include "xpu/memory/snapshot.hpp"
+#include "xpu/memory/statistics.hpp"
+#include "xpu/memory/stream_ref.hpp"
+
+namespace xpu::memory {
+
+/// Memory of one device, cached by stream. What is freed can be allocated again on its own stream at once, because work of a stream runs in
+/// order; `record_use` says that other streams use it, too, and holds it back until they have come that far. Nothing goes back to the
+/// device before every stream that could touch it is known to be done with it.
+///
+/// Thread-safe. Streams do not get in each other's way: each has an arena with a lock of its own. No driver is called and no foreign code
+/// runs under such a lock.
+///
+/// Only tests destroy one: a program's allocators live for ever, because destructors of static objects may still free memory.
+class XPU_EXPORT DeviceCachingAllocator {
+ public:
+  /// `memory` and `progress` must outlive the allocator. Error invalid_argument for options that `check_config` refuses, unsupported when
+  /// expandable segments are asked for and the device cannot map memory.
+  static Result<std::unique_ptr<DeviceCachingAllocator>> create(hal::MemoryProvider& memory, hal::QueueProgress& progress,
+                                                                const Config& config = {});
+  ~DeviceCachingAllocator();
+  DeviceCachingAllocator(const DeviceCachingAllocator&) = delete;
+  DeviceCachingAllocator& operator=(const DeviceCachingAllocator&) = delete;
+
+  /// Memory for work of this stream, aligned to 512 bytes; null for 0 bytes. Error out_of_device_memory when nothing that the allocator
+  /// could take back is enough: its message says what was asked for, what is in use and what limits; everything that is allocated stays as
+  /// it is. Waits only when there is no other way.
+  Result<void*> allocate(std::size_t bytes, const StreamRef& stream);
+  /// Of `allocate`; null is nothing. Error invalid_argument for an address that is not the begin of a live block, freed twice included.
+  Result<> free(void* address);
+  /// Work of another stream that was submitted, or will be before the block is freed, uses the block. False when the address is not the
+  /// begin of a live block.
+  bool record_use(void* address, const StreamRef& stream);
+  /// Gives everything that is free back to the device; does not wait when nothing is.
+  Result<> empty_cache();
+
+  /// A share of the device's memory, in [0, 1], that may be taken from now on. Error invalid_argument outside of it.
+  Result<> set_memory_fraction(double fraction);
+  double memory_fraction() const noexcept;
+  bool has_expandable_segments() const noexcept;
+
+  DeviceStatistics statistics() const;
+  /// The peaks are what is there now.
+  void reset_peak_statistics();
+  /// What was allocated and freed is counted from now on.
+  void reset_accumulated_statistics();
+  Snapshot snapshot() const;
+
+ private:
+  class Implementation;
+  explicit DeviceCachingAllocator(std::unique_ptr<Implementation> implementation) noexcept;
+  const std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace xpu::memory

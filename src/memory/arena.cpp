@@ -1,0 +1,121 @@
+#include "memory/arena.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace xpu::memory {
+
+constinit thread_local std::uint32_t t_thread_number = 0;
+
+std::uint32_t number_this_thread() noexcept {
+  static constinit std::atomic<std::uint32_t> last{0};
+  t_thread_number = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  return t_thread_number;
+}
+
+Arena::Arena(const Shared& shared, std::uint16_t index, const ArenaKey& key, bool is_expandable) noexcept
+    : shared_(shared),
+      index_(index),
+      key_(key),
+      small_(shared.blocks, shared.addresses, index, {true, is_expandable}),
+      large_(shared.blocks, shared.addresses, index, {false, is_expandable}) {}
+
+Arena::Taken Arena::take_of(BlockIndex index, std::size_t bytes, std::size_t requested_bytes) {
+  const BlockIndex taken = region_of(bytes).take_of(index, bytes);
+  return taken == 0 ? Taken{} : count_taken(taken, requested_bytes);
+}
+
+bool Arena::put_back_remotely(BlockIndex index) noexcept {
+  Block& freed_block = block(index);
+  BlockState state = BlockState::live;
+  // The state decides who may use the link: of two threads that free one block, one is refused.
+  if (!freed_block.state.compare_exchange_strong(state, BlockState::remote, std::memory_order_relaxed)) return false;
+  BlockIndex first = remote_.load(std::memory_order_relaxed);
+  do {
+    freed_block.list_next = first;
+  } while (!remote_.compare_exchange_weak(first, index, std::memory_order_release, std::memory_order_relaxed));
+  return true;
+}
+
+void Arena::take_remote_frees() {
+  BlockIndex index = remote_.exchange(0, std::memory_order_acquire);
+  while (index != 0) {
+    const BlockIndex next = block(index).list_next;
+    release(index);
+    index = next;
+  }
+}
+
+void Arena::add_use(BlockIndex index, StreamIndex stream) {
+  Block& used = block(index);
+  if (stream < kManyUsesBit) {
+    used.uses |= std::uint64_t{1} << stream;
+    return;
+  }
+  used.uses |= std::uint64_t{1} << kManyUsesBit;
+  std::vector<StreamIndex>& streams = many_uses_[index];
+  if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
+}
+
+void Arena::make_pending(BlockIndex index) {
+  Block& freed_block = block(index);
+  std::vector<StreamIndex> streams;
+  if ((freed_block.uses >> kManyUsesBit) != 0) {
+    streams = std::move(many_uses_.extract(index).mapped());
+  }
+  for (StreamIndex stream = 0; stream < kManyUsesBit; ++stream) {
+    if ((freed_block.uses >> stream & 1) != 0) streams.push_back(stream);
+  }
+  for (const StreamIndex stream : streams) {
+    pending_.push_back({index, shared_.clock.note_free(shared_.streams.at(stream), freed_block.bytes)});
+  }
+  freed_block.uses = streams.size();
+  freed_block.set(BlockState::pending);
+  totals_.add_pending(pool_of(freed_block), static_cast<std::int64_t>(freed_block.bytes), 1);
+  shared_.pending_blocks.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Arena::collect() {
+  if (remote_.load(std::memory_order_relaxed) != 0) take_remote_frees();
+  std::size_t kept = 0;
+  for (const Pending& pending : pending_) {
+    if (!shared_.clock.is_complete(pending.until)) {
+      pending_[kept++] = pending;
+      continue;
+    }
+    Block& used = block(pending.block);
+    if (--used.uses != 0) continue;
+    totals_.add_pending(pool_of(used), static_cast<std::int64_t>(used.bytes), -1);
+    shared_.pending_blocks.fetch_sub(1, std::memory_order_relaxed);
+    (used.is_small ? small_ : large_).put_back(pending.block);
+  }
+  pending_.resize(kept);
+}
+
+std::vector<Epoch> Arena::waits() const {
+  std::vector<Epoch> all;
+  all.reserve(pending_.size());
+  for (const Pending& pending : pending_) all.push_back(pending.until);
+  return all;
+}
+
+std::int64_t Arena::value(std::size_t pool, std::size_t metric) const noexcept {
+  const Region::SplitSums& splits = (pool == kSmallPool ? small_ : large_).split_sums();
+  if (metric == kInactiveSplit) return splits.blocks;
+  if (metric == kInactiveSplitBytes) return splits.bytes;
+  return totals_.value(pool, metric);
+}
+
+std::int64_t Arena::freed(std::size_t pool, std::size_t metric) const noexcept {
+  const Region::SplitSums& splits = (pool == kSmallPool ? small_ : large_).split_sums();
+  if (metric == kInactiveSplit) return splits.lost_blocks;
+  if (metric == kInactiveSplitBytes) return splits.lost_bytes;
+  return totals_.freed(pool, metric);
+}
+
+bool Arena::exceeds_inactive(Pool pool) const noexcept {
+  return value(pool, kInactiveSplit) > totals_.allowance()[pool][kInactiveSplit] ||
+         value(pool, kInactiveSplitBytes) > totals_.allowance()[pool][kInactiveSplitBytes];
+}
+
+}  // namespace xpu::memory

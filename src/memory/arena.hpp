@@ -1,0 +1,151 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "base/mutex.hpp"
+#include "memory/block_table.hpp"
+#include "memory/epoch_clock.hpp"
+#include "memory/futex_lock.hpp"
+#include "memory/region.hpp"
+#include "memory/stream_table.hpp"
+#include "memory/totals.hpp"
+
+namespace xpu::memory {
+
+/// Whose memory an arena holds.
+struct ArenaKey {
+  std::int64_t stream = 0;
+  std::uint64_t pool = 0;
+  bool operator==(const ArenaKey&) const = default;
+};
+
+extern constinit thread_local std::uint32_t t_thread_number __attribute__((tls_model("initial-exec")));
+std::uint32_t number_this_thread() noexcept;
+inline Pool pool_of(const Block& block) noexcept { return block.is_small ? kSmallPool : kLargePool; }
+
+/// A small number for the calling thread; never 0.
+inline std::uint32_t this_thread_number() noexcept { return t_thread_number != 0 ? t_thread_number : number_this_thread(); }
+
+/// The memory of one stream: its small and its large blocks, those that wait for other streams, and its sums. Lives as long as the
+/// allocator. Everything is under `lock` but what says otherwise.
+class alignas(128) Arena {
+ public:
+  /// What the arenas of a device share.
+  struct Shared {
+    BlockTable& blocks;
+    AddressMap& addresses;
+    EpochClock& clock;
+    const StreamTable& streams;
+    std::atomic<std::int64_t>& pending_blocks;  ///< Of all arenas: while there are none, what is active is what is allocated.
+  };
+  struct Taken {
+    BlockIndex block = 0;            ///< 0: there is none.
+    bool exceeds_allowance = false;  ///< See `Totals`.
+  };
+
+  Arena(const Shared& shared, std::uint16_t index, const ArenaKey& key, bool is_expandable) noexcept;
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  std::uint16_t index() const noexcept { return index_; }
+  const ArenaKey& key() const noexcept { return key_; }
+
+  FutexLock lock;
+
+  /// A live block out of what is free here.
+  Taken take(std::size_t bytes, std::size_t requested_bytes) XPU_REQUIRES(lock) {
+    const std::uint32_t me = this_thread_number();
+    if (owner_.load(std::memory_order_relaxed) != me) [[unlikely]]
+      owner_.store(me, std::memory_order_relaxed);
+    Region& region = region_of(bytes);
+    if (remote_.load(std::memory_order_relaxed) != 0 && !region.has_cached(bytes)) take_remote_frees();
+    const BlockIndex index = region.take(bytes);
+    if (index == 0) [[unlikely]]
+      return {};
+    return count_taken(index, requested_bytes);
+  }
+  /// The same out of this free block of its own, which the memory just came for.
+  Taken take_of(BlockIndex index, std::size_t bytes, std::size_t requested_bytes) XPU_REQUIRES(lock);
+
+  /// Whether the calling thread is the one that allocates here. Any other one had better not fight for the lock. Without the lock.
+  bool is_owner() const noexcept { return owner_.load(std::memory_order_relaxed) == this_thread_number(); }
+  /// Frees a live block; false when it is not live.
+  bool put_back(BlockIndex index) XPU_REQUIRES(lock) {
+    if (!block(index).is(BlockState::live)) [[unlikely]]
+      return false;
+    release(index);
+    return true;
+  }
+  /// The same without the lock: whoever holds it next sees to it.
+  bool put_back_remotely(BlockIndex index) noexcept;
+
+  /// A stream of this index uses the live block.
+  void add_use(BlockIndex index, StreamIndex stream) XPU_REQUIRES(lock);
+
+  /// What other threads freed, and pending blocks whose streams are known to be done.
+  void collect() XPU_REQUIRES(lock);
+  bool has_pending() const noexcept XPU_REQUIRES(lock) { return !pending_.empty(); }
+  /// What its pending blocks wait for, the oldest first.
+  std::vector<Epoch> waits() const XPU_REQUIRES(lock);
+
+  Region& region(bool is_small) noexcept XPU_REQUIRES(lock) { return is_small ? small_ : large_; }
+  Totals& totals() noexcept XPU_REQUIRES(lock) { return totals_; }
+  /// Whether what is inactive exceeds an allowance: it does so without an allocation.
+  bool exceeds_inactive(Pool pool) const noexcept XPU_REQUIRES(lock);
+  /// Of the sums of `totals` and of what is inactive; of one pool.
+  std::int64_t value(std::size_t pool, std::size_t metric) const noexcept XPU_REQUIRES(lock);
+  std::int64_t freed(std::size_t pool, std::size_t metric) const noexcept XPU_REQUIRES(lock);
+
+  /// One at a time takes memory for a region of it or gives it back: the range's end and holes stay as they were planned.
+  base::Mutex growth_mutex;
+
+ private:
+  static constexpr unsigned kManyUsesBit = 63;
+  struct Pending {
+    BlockIndex block;
+    Epoch until;
+  };
+
+  Block& block(BlockIndex index) const noexcept { return shared_.blocks[index]; }
+  Region& region_of(std::size_t bytes) noexcept { return is_small(bytes) ? small_ : large_; }
+
+  Taken count_taken(BlockIndex index, std::size_t requested_bytes) noexcept XPU_REQUIRES(lock) {
+    Block& taken = block(index);
+    taken.requested_bytes = requested_bytes;
+    const Pool pool = pool_of(taken);
+    bool is_exceeded = totals_.add(pool, {1, static_cast<std::int64_t>(taken.bytes), static_cast<std::int64_t>(requested_bytes)});
+    if (shared_.pending_blocks.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      is_exceeded |= totals_.exceeds_active(pool);
+    if (!small_.kind().is_expandable) is_exceeded |= exceeds_inactive(pool);
+    return {index, is_exceeded};
+  }
+  void release(BlockIndex index) XPU_REQUIRES(lock) {
+    Block& freed_block = block(index);
+    totals_.subtract(pool_of(freed_block),
+                     {1, static_cast<std::int64_t>(freed_block.bytes), static_cast<std::int64_t>(freed_block.requested_bytes)});
+    if (freed_block.uses != 0) [[unlikely]]
+      return make_pending(index);
+    (freed_block.is_small ? small_ : large_).put_back(index);
+  }
+  void make_pending(BlockIndex index) XPU_REQUIRES(lock);
+  void take_remote_frees() XPU_REQUIRES(lock);
+
+  const Shared shared_;
+  const std::uint16_t index_;
+  const ArenaKey key_;
+  Totals totals_ XPU_GUARDED_BY(lock);
+  Region small_ XPU_GUARDED_BY(lock), large_ XPU_GUARDED_BY(lock);
+  std::vector<Pending> pending_ XPU_GUARDED_BY(lock);  // an entry for each use; Block::uses counts those that are left
+  // The streams of blocks with a use beyond index 62; each of these blocks has bit 63.
+  std::unordered_map<BlockIndex, std::vector<StreamIndex>> many_uses_ XPU_GUARDED_BY(lock);
+
+  // Lines of their own: other threads write them.
+  alignas(128) std::atomic<BlockIndex> remote_{0};  // a stack, linked by Block::list_next
+  alignas(128) std::atomic<std::uint32_t> owner_{0};
+};
+
+}  // namespace xpu::memory

@@ -1,0 +1,209 @@
+#include "memory/device_allocator.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace xpu::memory {
+
+DeviceAllocator::DeviceAllocator(hal::MemoryProvider& memory, hal::QueueProgress& progress, std::uint64_t total_bytes, const Config& config,
+                                 bool is_expandable)
+    : config_(config),
+      is_expandable_(is_expandable),
+      rounds_by_division_(config.roundup_power2_divisions != RoundupDivisions{}),
+      memory_(memory, total_bytes),
+      clock_(progress) {
+  set_fraction(config.per_process_memory_fraction);
+}
+
+DeviceAllocator::~DeviceAllocator() {
+  // Only tests come here. What is live goes with the rest.
+  std::vector<std::pair<const Block*, Pool>> with_memory;
+  arenas_.for_each([&](Arena& arena) {
+    const FutexLockGuard lock(arena.lock);
+    for (const bool is_small_pool : {true, false}) {
+      arena.region(is_small_pool).for_each_block([&](BlockIndex, const Block& block) {
+        if (!block.is(BlockState::hole)) with_memory.emplace_back(&block, is_small_pool ? kSmallPool : kLargePool);
+      });
+    }
+  });
+  // The blocks of a segment are freed as one; pages can be unmapped block by block only in whole.
+  for (std::size_t first = 0; first < with_memory.size();) {
+    const Block& block = *with_memory[first].first;
+    std::uint64_t end = block.begin() + block.bytes;
+    std::size_t next = first + 1;
+    while (next < with_memory.size() && with_memory[next].first->previous != 0 && with_memory[next].first->begin() == end) {
+      end += with_memory[next++].first->bytes;
+    }
+    const std::size_t bytes = end - block.begin();
+    if (is_expandable_) {
+      memory_.unmap(block.begin(), bytes, with_memory[first].second);
+    } else {
+      memory_.free_segment(block.begin(), bytes, with_memory[first].second);
+    }
+    first = next;
+  }
+  const base::MutexLock lock(base_mutex_);
+  for (const Reservation& reservation : reservations_) memory_.unreserve(reservation.address, reservation.bytes);
+}
+
+Result<> DeviceAllocator::initialize() {
+  if (!blocks_.initialize()) return Error{ErrorCode::out_of_host_memory, "there is no address space for the tables of an allocator"};
+  return addresses_.initialize();
+}
+
+Result<void*> DeviceAllocator::allocate_odd(std::size_t requested_bytes) const {
+  if (requested_bytes == 0) return static_cast<void*>(nullptr);
+  return Error{ErrorCode::out_of_device_memory, fmt::format("{} bytes were asked for, more than any device has", requested_bytes)};
+}
+
+Result<> DeviceAllocator::refuse_free(const void* pointer) const {
+  if (pointer == nullptr) return {};
+  return Error{ErrorCode::invalid_argument,
+               fmt::format("invalid device pointer: {} is not the begin of a block, or was freed before", pointer)};
+}
+
+bool DeviceAllocator::record_use(void* pointer, const StreamRef& stream) {
+  const auto address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(pointer));
+  const BlockIndex index = addresses_.find(address).block;
+  if (index == 0 || blocks_[index].begin() != address) return false;
+  Arena& arena = arenas_.at(blocks_[index].arena.load(std::memory_order_relaxed));
+  const bool is_own = arena.key().stream == stream.id;
+  StreamIndex user = 0;
+  if (!is_own) {
+    clock_.note_stream(stream);
+    user = streams_.index_of(stream);
+  }
+  const FutexLockGuard lock(arena.lock);
+  if (!blocks_[index].is(BlockState::live) || blocks_[index].begin() != address) return false;
+  if (!is_own) arena.add_use(index, user);
+  return true;
+}
+
+Result<> DeviceAllocator::empty_cache() {
+  give_back_from_all(std::numeric_limits<std::size_t>::max() / 2, nullptr, false);
+  return {};
+}
+
+void DeviceAllocator::set_fraction(double fraction) noexcept {
+  fraction_.store(fraction, std::memory_order_relaxed);
+  memory_.set_limit(static_cast<std::uint64_t>(static_cast<double>(memory_.total_bytes()) * fraction));
+}
+
+namespace {
+
+StatisticsCounter counter_of(const DeviceMemory::Counter& counter) {
+  return {counter.current, counter.peak, counter.allocated, counter.freed};
+}
+StatisticsByPool by_pool_of(const std::array<DeviceMemory::Counter, kPoolRows>& rows) {
+  return {counter_of(rows[kAllPools]), counter_of(rows[kSmallPool]), counter_of(rows[kLargePool])};
+}
+
+}  // namespace
+
+DeviceAllocator::Sums DeviceAllocator::sum() const {
+  Sums sums;
+  arenas_.for_each([&](Arena& arena) {
+    const FutexLockGuard lock(arena.lock);
+    arena.collect();
+    for (const Pool pool : {kSmallPool, kLargePool}) {
+      for (std::size_t metric = 0; metric < kMetrics; ++metric) {
+        for (const Pool row : {pool, kAllPools}) {
+          sums.current[row][metric] += arena.value(pool, metric);
+          sums.freed[row][metric] += arena.freed(pool, metric);
+        }
+      }
+    }
+  });
+  return sums;
+}
+
+DeviceStatistics DeviceAllocator::statistics() const {
+  const Sums sums = sum();
+  const MetricTable<std::int64_t> peaks = peaks_.values();
+  Sums start;
+  {
+    const base::MutexLock lock(base_mutex_);
+    start = at_reset_;
+  }
+  const auto by_pool = [&](Metric metric) {
+    const auto counter = [&](Pool row) {
+      const std::int64_t current = sums.current[row][metric];
+      const std::int64_t freed = sums.freed[row][metric] - start.freed[row][metric];
+      return StatisticsCounter{current, std::max(peaks[row][metric], current), current - start.current[row][metric] + freed, freed};
+    };
+    return StatisticsByPool{counter(kAllPools), counter(kSmallPool), counter(kLargePool)};
+  };
+  const DeviceMemory::Sums device = memory_.sums();
+  DeviceStatistics result;
+  result.allocation = by_pool(kAllocation);
+  result.segment = by_pool_of(device.segments);
+  result.active = by_pool(kActive);
+  result.inactive_split = by_pool(kInactiveSplit);
+  result.allocated_bytes = by_pool(kAllocatedBytes);
+  result.reserved_bytes = by_pool_of(device.reserved_bytes);
+  result.active_bytes = by_pool(kActiveBytes);
+  result.inactive_split_bytes = by_pool(kInactiveSplitBytes);
+  result.requested_bytes = by_pool(kRequestedBytes);
+  result.num_alloc_retries = retries_.load(std::memory_order_relaxed);
+  result.num_ooms = out_of_memories_.load(std::memory_order_relaxed);
+  result.num_sync_all_streams = waits_for_all_.load(std::memory_order_relaxed);
+  result.num_device_alloc = device.device_allocs;
+  result.num_device_free = device.device_frees;
+  return result;
+}
+
+void DeviceAllocator::reset_accumulated() {
+  const Sums now = sum();
+  memory_.reset_accumulated();
+  retries_.store(0, std::memory_order_relaxed);
+  const base::MutexLock lock(base_mutex_);
+  at_reset_ = now;
+}
+
+void DeviceAllocator::reset_peaks() {
+  peaks_.reset(arenas_);
+  memory_.reset_peaks();
+}
+
+Snapshot DeviceAllocator::snapshot() const {
+  Snapshot result;
+  arenas_.for_each([&](Arena& arena) {
+    const FutexLockGuard lock(arena.lock);
+    arena.collect();
+    for (const bool is_small_pool : {true, false}) {
+      bool is_open = false;
+      arena.region(is_small_pool).for_each_block([&](BlockIndex, const Block& block) {
+        if (block.is(BlockState::hole) || block.is(BlockState::moving)) {
+          is_open = false;
+          return;
+        }
+        if (!is_open || block.previous == 0) {
+          SnapshotSegment& segment = result.segments.emplace_back();
+          segment.address = block.begin();
+          segment.stream = arena.key().stream;
+          segment.is_small = is_small_pool;
+          segment.is_expandable = is_expandable_;
+          is_open = true;
+        }
+        SnapshotSegment& segment = result.segments.back();
+        const bool is_live = block.is(BlockState::live) || block.is(BlockState::remote), is_pending = block.is(BlockState::pending);
+        segment.total_bytes += block.bytes;
+        if (is_live) segment.allocated_bytes += block.bytes;
+        if (is_live) segment.requested_bytes += block.requested_bytes;
+        if (is_live || is_pending) segment.active_bytes += block.bytes;
+        segment.blocks.push_back({block.begin(), block.bytes, is_live || is_pending ? block.requested_bytes : 0,
+                                  is_live      ? SnapshotBlockState::active_allocated
+                                  : is_pending ? SnapshotBlockState::active_pending_free
+                                               : SnapshotBlockState::inactive});
+      });
+    }
+  });
+  std::sort(result.segments.begin(), result.segments.end(),
+            [](const SnapshotSegment& a, const SnapshotSegment& b) { return a.address < b.address; });
+  return result;
+}
+
+}  // namespace xpu::memory

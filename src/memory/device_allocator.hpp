@@ -1,0 +1,144 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/mutex.hpp"
+#include "memory/address_map.hpp"
+#include "memory/arena_table.hpp"
+#include "memory/block_table.hpp"
+#include "memory/device_memory.hpp"
+#include "memory/epoch_clock.hpp"
+#include "memory/peaks.hpp"
+#include "memory/stream_table.hpp"
+#include "xpu/memory/device_caching_allocator.hpp"
+
+namespace xpu::memory {
+
+/// What DeviceCachingAllocator is made of. The short way of an allocation or a free is here: one arena, one lock, no call of anything else.
+/// The long way (device_allocator_growth.cpp) takes memory from the device and back from arenas, with no arena's lock held while it waits
+/// or calls the driver.
+class DeviceAllocator {
+ public:
+  DeviceAllocator(hal::MemoryProvider& memory, hal::QueueProgress& progress, std::uint64_t total_bytes, const Config& config,
+                  bool is_expandable);
+  ~DeviceAllocator();
+  DeviceAllocator(const DeviceAllocator&) = delete;
+  DeviceAllocator& operator=(const DeviceAllocator&) = delete;
+  Result<> initialize();
+
+  [[gnu::always_inline]] Result<void*> allocate(std::size_t requested_bytes, const StreamRef& stream) {
+    if (requested_bytes - 1 >= kMostRequestBytes) [[unlikely]]
+      return allocate_odd(requested_bytes);
+    const std::size_t bytes = rounds_by_division_ ? memory::block_bytes(requested_bytes, config_) : memory::block_bytes(requested_bytes);
+    Arena* arena = arenas_.find({stream.id, 0});
+    if (arena == nullptr) [[unlikely]]
+      return allocate_slowly(requested_bytes, bytes, stream);
+    Arena::Taken taken;
+    {
+      const FutexLockGuard lock(arena->lock);
+      taken = arena->take(bytes, requested_bytes);
+    }
+    if (taken.block == 0) [[unlikely]]
+      return allocate_slowly(requested_bytes, bytes, stream);
+    return finish(*arena, taken);
+  }
+
+  [[gnu::always_inline]] Result<> free(void* pointer) {
+    const auto address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(pointer));
+    const AddressMap::Found found = addresses_.find(address);
+    const Block& block = blocks_[found.block];
+    if (found.block == 0 || block.begin() != address) [[unlikely]]
+      return refuse_free(pointer);
+    Arena& arena = found.arena != nullptr ? *found.arena : arenas_.at(block.arena.load(std::memory_order_relaxed));
+    bool is_done = false, is_exceeded = false;
+    if (arena.is_owner() && arena.lock.try_lock()) [[likely]] {
+      is_done = arena.put_back(found.block);
+      if (!is_expandable_) is_exceeded = arena.exceeds_inactive(pool_of(block));
+      arena.lock.unlock();
+    } else {
+      is_done = arena.put_back_remotely(found.block);
+    }
+    if (!is_done) [[unlikely]]
+      return refuse_free(pointer);
+    if (is_exceeded) [[unlikely]]
+      peaks_.look_at_all(arenas_, arena, pool_of(block));
+    return {};
+  }
+
+  bool record_use(void* pointer, const StreamRef& stream);
+  Result<> empty_cache();
+  void set_fraction(double fraction) noexcept;
+  double fraction() const noexcept { return fraction_.load(std::memory_order_relaxed); }
+  bool is_expandable() const noexcept { return is_expandable_; }
+
+  DeviceStatistics statistics() const;
+  void reset_peaks();
+  void reset_accumulated();
+  Snapshot snapshot() const;
+
+ private:
+  /// What one attempt to get memory needs to know.
+  struct Request {
+    std::size_t requested_bytes, bytes;
+    const StreamRef& stream;
+    Arena& arena;
+  };
+
+  Result<void*> allocate_odd(std::size_t requested_bytes) const;
+  Result<void*> allocate_slowly(std::size_t requested_bytes, std::size_t bytes, const StreamRef& stream);
+  Result<> refuse_free(const void* pointer) const;
+  void* finish(Arena& arena, const Arena::Taken& taken) {
+    if (taken.exceeds_allowance) [[unlikely]]
+      peaks_.look_at_all(arenas_, arena, pool_of(blocks_[taken.block]));
+    return reinterpret_cast<void*>(static_cast<std::uintptr_t>(blocks_[taken.block].begin()));
+  }
+
+  /// From what is free in the arena after collecting what has come back.
+  Arena::Taken take_collected(const Request& request);
+  /// From memory that the device gives. out_of_device_memory when it does not.
+  Result<Arena::Taken> take_grown(const Request& request);
+  Result<Arena::Taken> grow_range(Arena& arena, const Request& request) XPU_REQUIRES(arena.growth_mutex);
+  Result<Arena::Taken> add_segment(Arena& arena, const Request& request) XPU_REQUIRES(arena.growth_mutex);
+  Result<> reserve_range(Arena& arena, bool is_small) XPU_REQUIRES(arena.growth_mutex);
+  /// One way after another, searching again after each.
+  Result<Arena::Taken> take_reclaimed(const Request& request, Error refusal);
+  /// Free memory of one pool of an arena goes back to the device, about that much of it; returns how much did. Waits for the arena's
+  /// stream.
+  std::size_t give_back(Arena& arena, bool is_small, std::size_t wanted_bytes);
+  std::size_t give_back_from_all(std::size_t wanted_bytes, const Arena* last, bool small_last);
+  void wait_for_pending();
+  void collect_all();
+  Error out_of_memory(const Request& request, const Error& refusal);
+
+  struct Sums {
+    MetricTable<std::int64_t> current{}, freed{};
+  };
+  Sums sum() const;
+
+  struct Reservation {
+    void* address;
+    std::size_t bytes;
+  };
+
+  const Config config_;
+  const bool is_expandable_, rounds_by_division_;
+  DeviceMemory memory_;
+  mutable BlockTable blocks_;
+  mutable AddressMap addresses_;
+  mutable EpochClock clock_;
+  StreamTable streams_;
+  mutable std::atomic<std::int64_t> pending_blocks_{0};
+  ArenaTable arenas_;
+  mutable Peaks peaks_;
+  std::atomic<double> fraction_{1};
+  std::atomic<std::int64_t> retries_{0}, out_of_memories_{0}, waits_for_all_{0};
+  mutable base::Mutex base_mutex_;
+  std::vector<Reservation> reservations_ XPU_GUARDED_BY(base_mutex_);
+  Sums at_reset_ XPU_GUARDED_BY(base_mutex_);  // from where allocated and freed are counted
+};
+
+}  // namespace xpu::memory

@@ -1,0 +1,227 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "memory/device_allocator.hpp"
+
+// The long way to memory: from the device, from what other streams do not need, and by waiting.
+
+namespace xpu::memory {
+namespace {
+
+constexpr std::size_t kEverything = std::numeric_limits<std::size_t>::max() / 2;
+
+}  // namespace
+
+Result<void*> DeviceAllocator::allocate_slowly(std::size_t requested_bytes, std::size_t bytes, const StreamRef& stream) {
+  const Arena::Shared shared{blocks_, addresses_, clock_, streams_, pending_blocks_};
+  Arena* const arena = arenas_.find_or_add(shared, {stream.id, 0}, is_expandable_);
+  if (arena == nullptr) {
+    return Error{ErrorCode::unsupported, fmt::format("memory is allocated on more than {} streams", ArenaTable::kMostArenas)};
+  }
+  clock_.note_stream(stream);
+  streams_.index_of(stream);
+  const Request request{requested_bytes, bytes, stream, *arena};
+  if (const Arena::Taken taken = take_collected(request); taken.block != 0) return finish(*arena, taken);
+  Result<Arena::Taken> taken = take_grown(request);
+  if (!taken) taken = take_reclaimed(request, std::move(taken).error());
+  if (!taken) return std::move(taken).error();
+  return finish(*arena, *taken);
+}
+
+Arena::Taken DeviceAllocator::take_collected(const Request& request) {
+  bool has_pending = false;
+  {
+    const FutexLockGuard lock(request.arena.lock);
+    has_pending = request.arena.has_pending();
+  }
+  if (has_pending) {
+    clock_.issue_pending();
+    clock_.poll();
+  }
+  const FutexLockGuard lock(request.arena.lock);
+  request.arena.collect();
+  return request.arena.take(request.bytes, request.requested_bytes);
+}
+
+Result<Arena::Taken> DeviceAllocator::take_grown(const Request& request) {
+  const base::MutexLock growth(request.arena.growth_mutex);
+  while (true) {
+    {
+      // Whoever had the lock before may have brought enough.
+      const FutexLockGuard lock(request.arena.lock);
+      if (const Arena::Taken taken = request.arena.take(request.bytes, request.requested_bytes); taken.block != 0) return taken;
+    }
+    Result<Arena::Taken> taken = is_expandable_ ? grow_range(request.arena, request) : add_segment(request.arena, request);
+    // The free block that the new memory was to be joined with may be gone by now.
+    if (!taken || taken->block != 0) return taken;
+  }
+}
+
+Result<> DeviceAllocator::reserve_range(Arena& arena, bool is_small_pool) {
+  // Room for everything that the device has, and for holes; slices of the address map belong to one range, so it begins and ends with one.
+  const std::size_t bytes = round_up(memory_.total_bytes() + memory_.total_bytes() / 8, AddressMap::kSliceBytes);
+  const std::size_t reserved_bytes = bytes + AddressMap::kSliceBytes;
+  XPU_TRY_ASSIGN(void* const reserved, memory_.reserve(reserved_bytes));
+  {
+    const base::MutexLock lock(base_mutex_);
+    reservations_.push_back({reserved, reserved_bytes});
+  }
+  const std::uint64_t begin = round_up(reinterpret_cast<std::uintptr_t>(reserved), AddressMap::kSliceBytes);
+  const FutexLockGuard lock(arena.lock);
+  Region& region = arena.region(is_small_pool);
+  XPU_TRY(addresses_.add(begin, bytes, region.address_shift(), &arena));
+  region.set_range(begin, bytes, memory_.page_bytes());
+  return {};
+}
+
+/// Nothing when somebody took a block meanwhile that was counted on.
+Result<Arena::Taken> DeviceAllocator::grow_range(Arena& arena, const Request& request) {
+  const bool is_small_pool = is_small(request.bytes);
+  const Pool pool = is_small_pool ? kSmallPool : kLargePool;
+  bool has_range = false;
+  {
+    const FutexLockGuard lock(arena.lock);
+    has_range = arena.region(is_small_pool).has_range();
+  }
+  if (!has_range) XPU_TRY(reserve_range(arena, is_small_pool));
+  std::optional<Region::Growth> growth;
+  {
+    const FutexLockGuard lock(arena.lock);
+    growth = arena.region(is_small_pool).plan_growth(request.bytes);
+  }
+  if (!growth) return Error{ErrorCode::out_of_device_memory, "the addresses that are reserved for the stream are used up"};
+  Result<> mapped = memory_.map(growth->address, growth->bytes, pool);
+  const FutexLockGuard lock(arena.lock);
+  const BlockIndex block = arena.region(is_small_pool).finish_growth(*growth, mapped.has_value());
+  if (!mapped) return std::move(mapped).error();
+  return arena.take_of(block, request.bytes, request.requested_bytes);
+}
+
+Result<Arena::Taken> DeviceAllocator::add_segment(Arena& arena, const Request& request) {
+  const bool is_small_pool = is_small(request.bytes);
+  const Pool pool = is_small_pool ? kSmallPool : kLargePool;
+  const std::size_t bytes = segment_bytes(request.bytes);
+  XPU_TRY_ASSIGN(const std::uint64_t address, memory_.allocate_segment(bytes, pool));
+  Result<> added = addresses_.add(address, bytes, Region::kSegmentAddressShift, nullptr);
+  if (added) {
+    const FutexLockGuard lock(arena.lock);
+    const BlockIndex block = arena.region(is_small_pool).add_segment(address, bytes);
+    if (block != 0) return arena.take_of(block, request.bytes, request.requested_bytes);
+    added = Error{ErrorCode::out_of_host_memory, fmt::format("there are more than {} blocks", BlockTable::kMostBlocks)};
+  }
+  memory_.free_segment(address, bytes, pool);
+  return std::move(added).error();
+}
+
+Result<Arena::Taken> DeviceAllocator::take_reclaimed(const Request& request, Error refusal) {
+  if (refusal.code != ErrorCode::out_of_device_memory && refusal.code != ErrorCode::out_of_host_memory) return refusal;
+  retries_.fetch_add(1, std::memory_order_relaxed);
+  const auto take_again = [&]() -> Result<Arena::Taken> {
+    if (const Arena::Taken taken = take_collected(request); taken.block != 0) return taken;
+    return take_grown(request);
+  };
+  // Others give what they do not use, as much as is needed; this stream's own free blocks go last, because it will want them.
+  const std::size_t wanted = is_expandable_ ? request.bytes + memory_.page_bytes() : segment_bytes(request.bytes);
+  if (give_back_from_all(wanted, &request.arena, is_small(request.bytes)) != 0) {
+    if (Result<Arena::Taken> taken = take_again()) return taken;
+  }
+  if (pending_blocks_.load(std::memory_order_relaxed) != 0) {
+    wait_for_pending();
+    if (Result<Arena::Taken> taken = take_again()) return taken;
+  }
+  if (give_back_from_all(kEverything, &request.arena, is_small(request.bytes)) != 0) {
+    if (Result<Arena::Taken> taken = take_again()) return taken;
+  }
+  return out_of_memory(request, refusal);
+}
+
+std::size_t DeviceAllocator::give_back(Arena& arena, bool is_small_pool, std::size_t wanted_bytes) {
+  const base::MutexLock growth(arena.growth_mutex);
+  std::vector<BlockIndex> moving;
+  {
+    const FutexLockGuard lock(arena.lock);
+    arena.collect();
+    arena.region(is_small_pool).begin_give_back(wanted_bytes, moving);
+  }
+  if (moving.empty()) return 0;
+  // The blocks are free in the order of the stream's work; the device takes them at once. What the stream has yet to do may touch them.
+  const StreamRef stream = streams_.named(arena.key().stream);
+  const Result<> is_over = clock_.wait(clock_.note_free(stream, 0));
+  std::size_t given = 0;
+  const Pool pool = is_small_pool ? kSmallPool : kLargePool;
+  if (is_over) {
+    for (const BlockIndex index : moving) {
+      const Block& block = blocks_[index];
+      given += block.bytes;
+      if (is_expandable_) {
+        memory_.unmap(block.begin(), block.bytes, pool);
+      } else {
+        memory_.free_segment(block.begin(), block.bytes, pool);
+      }
+    }
+  }
+  const FutexLockGuard lock(arena.lock);
+  for (const BlockIndex index : moving) {
+    if (is_over) {
+      arena.region(is_small_pool).finish_give_back(index);
+    } else {
+      arena.region(is_small_pool).cancel_give_back(index);
+    }
+  }
+  return given;
+}
+
+std::size_t DeviceAllocator::give_back_from_all(std::size_t wanted_bytes, const Arena* last, bool small_last) {
+  std::size_t given = 0;
+  const auto give = [&](Arena& arena) {
+    for (const bool is_small_pool : {!small_last, small_last}) {
+      if (given < wanted_bytes) given += give_back(arena, is_small_pool, wanted_bytes - given);
+    }
+  };
+  collect_all();  // before tickets are issued, so that they answer for what other threads freed
+  clock_.issue_pending();
+  clock_.poll();
+  arenas_.for_each([&](Arena& arena) {
+    if (&arena != last) give(arena);
+  });
+  if (last != nullptr) give(const_cast<Arena&>(*last));
+  return given;
+}
+
+void DeviceAllocator::wait_for_pending() {
+  waits_for_all_.fetch_add(1, std::memory_order_relaxed);
+  std::vector<Epoch> epochs;
+  arenas_.for_each([&](Arena& arena) {
+    const FutexLockGuard lock(arena.lock);
+    const std::vector<Epoch> waits = arena.waits();
+    epochs.insert(epochs.end(), waits.begin(), waits.end());
+  });
+  // One that cannot be waited for stays pending.
+  for (const Epoch& epoch : epochs) static_cast<void>(clock_.wait(epoch));
+  collect_all();
+}
+
+void DeviceAllocator::collect_all() {
+  arenas_.for_each([](Arena& arena) {
+    const FutexLockGuard lock(arena.lock);
+    arena.collect();
+  });
+}
+
+Error DeviceAllocator::out_of_memory(const Request& request, const Error& refusal) {
+  out_of_memories_.fetch_add(1, std::memory_order_relaxed);
+  const DeviceStatistics now = statistics();
+  return {ErrorCode::out_of_device_memory,
+          fmt::format(
+              "XPU out of memory. Tried to allocate {} bytes. The device has a total capacity of {} bytes, of which {} may be taken; {} "
+              "are allocated, {} are freed but may still be in use, and {} are reserved but unallocated: {}",
+              request.requested_bytes, memory_.total_bytes(), memory_.limit_bytes(), now.allocated_bytes.all.current,
+              now.active_bytes.all.current - now.allocated_bytes.all.current, now.reserved_bytes.all.current - now.active_bytes.all.current,
+              refusal.message)};
+}
+
+}  // namespace xpu::memory

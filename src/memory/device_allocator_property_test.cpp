@@ -1,0 +1,242 @@
+// Random operations on a device that is too small for them, beside a ledger that knows what must come out.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "memory/block_sizes.hpp"
+#include "memory/test_support/fake_device_memory.hpp"
+#include "memory/test_support/scripted_progress.hpp"
+#include "xpu/memory/device_caching_allocator.hpp"
+
+namespace xpu::memory {
+namespace {
+
+constexpr std::size_t kCapacity = 256 * kMiB;
+constexpr int kStreams = 3;
+
+std::size_t operations() {
+  const char* const text = std::getenv("XPU_LEDGER_OPERATIONS");
+  return text == nullptr ? 20'000 : std::strtoull(text, nullptr, 10);
+}
+
+/// What is allocated, what is freed and still in use, and the sums over both that statistics and snapshot must show.
+class Ledger {
+ public:
+  struct Block {
+    std::size_t bytes = 0, requested_bytes = 0;
+    int stream = 0;
+    std::map<int, bool> uses;  // by other streams
+  };
+
+  Ledger(ScriptedProgress& progress) : progress_(progress) {}
+
+  std::map<std::uint64_t, Block> live;
+
+  void add(std::uint64_t address, std::size_t requested_bytes, int stream) {
+    const std::size_t bytes = block_bytes(requested_bytes);
+    const auto next = live.lower_bound(address);
+    if (next != live.end()) {
+      ASSERT_LE(address + requested_bytes, next->first) << "blocks overlap";
+    }
+    if (next != live.begin()) {
+      ASSERT_LE(std::prev(next)->first + std::prev(next)->second.requested_bytes, address) << "blocks overlap";
+    }
+    ASSERT_EQ(address % kGranuleBytes, 0u);
+    require_done(address, bytes, stream);
+    live[address] = {bytes, requested_bytes, stream, {}};
+  }
+  void remove(std::uint64_t address) {
+    const Block block = live.at(address);
+    live.erase(address);
+    Used used{address, address + block.bytes, {}};
+    used.needs[block.stream] = progress_.issued(stream(block.stream));
+    for (const auto& [user, is_used] : block.uses) used.needs[user] = progress_.issued(stream(user));
+    freed_.push_back({used, block.stream});
+  }
+  /// Memory is handed out for `stream`, or taken away (-1): every stream that could touch it must have got past the free.
+  void require_done(std::uint64_t begin, std::size_t bytes, int for_stream) {
+    std::erase_if(freed_, [&](const Freed& freed) {
+      if (freed.used.end <= begin || begin + bytes <= freed.used.begin) return false;
+      for (const auto& [user, issued] : freed.used.needs) {
+        if (user == for_stream) continue;
+        // What a ticket that was issued before the free says is not enough.
+        EXPECT_GT(progress_.reached(stream(user)), issued)
+            << "memory of stream " << freed.stream << " was used by stream " << user << " and is now given to " << for_stream;
+      }
+      return begin <= freed.used.begin && freed.used.end <= begin + bytes;
+    });
+  }
+  StreamRef stream(int number) { return progress_.stream(number); }
+
+ private:
+  struct Used {
+    std::uint64_t begin, end;
+    std::map<int, std::uint64_t> needs;  // by stream: the last ticket that was issued before the free
+  };
+  struct Freed {
+    Used used;
+    int stream;
+  };
+  ScriptedProgress& progress_;
+  std::vector<Freed> freed_;
+};
+
+class LedgerTest : public ::testing::TestWithParam<bool> {
+ protected:
+  void check_sums() {
+    const DeviceStatistics statistics = allocator_->statistics();
+    const Snapshot snapshot = allocator_->snapshot();
+    StatisticsByPool seen_allocation, seen_allocated, seen_active, seen_reserved, seen_requested, seen_segments, seen_split,
+        seen_split_bytes;
+    std::uint64_t before = 0;
+    for (const SnapshotSegment& segment : snapshot.segments) {
+      ASSERT_GE(segment.address, before) << "segments overlap";
+      before = segment.address + segment.total_bytes;
+      std::uint64_t end = segment.address;
+      const bool is_split = segment.blocks.size() > 1;
+      const auto add = [&](StatisticsByPool& sum, std::uint64_t amount) {
+        sum.all.current += static_cast<std::int64_t>(amount);
+        (segment.is_small ? sum.small_pool : sum.large_pool).current += static_cast<std::int64_t>(amount);
+      };
+      for (const SnapshotBlock& block : segment.blocks) {
+        ASSERT_EQ(block.address, end) << "blocks do not tile their segment";
+        end += block.size_bytes;
+        if (block.state == SnapshotBlockState::active_allocated) {
+          const auto found = ledger_.live.find(block.address);
+          ASSERT_NE(found, ledger_.live.end());
+          ASSERT_EQ(block.requested_bytes, found->second.requested_bytes);
+          ASSERT_EQ(segment.stream, found->second.stream);
+          add(seen_allocation, 1);
+        }
+        if (block.state == SnapshotBlockState::inactive && is_split && !segment.is_expandable) {
+          add(seen_split, 1);
+          add(seen_split_bytes, block.size_bytes);
+        }
+      }
+      ASSERT_EQ(end, segment.address + segment.total_bytes);
+      add(seen_allocated, segment.allocated_bytes);
+      add(seen_active, segment.active_bytes);
+      add(seen_requested, segment.requested_bytes);
+      add(seen_reserved, segment.total_bytes);
+      if (!segment.is_expandable) add(seen_segments, 1);
+    }
+    ASSERT_EQ(seen_allocation.all.current, static_cast<std::int64_t>(ledger_.live.size()));
+    const auto expect_current = [](const StatisticsByPool& told, const StatisticsByPool& seen, const char* what) {
+      ASSERT_EQ(told.all.current, seen.all.current) << what;
+      ASSERT_EQ(told.small_pool.current, seen.small_pool.current) << what;
+      ASSERT_EQ(told.large_pool.current, seen.large_pool.current) << what;
+      for (const StatisticsCounter* counter : {&told.all, &told.small_pool, &told.large_pool}) {
+        ASSERT_EQ(counter->current, counter->allocated - counter->freed) << what;
+        ASSERT_GE(counter->peak, counter->current) << what;
+      }
+    };
+    expect_current(statistics.allocation, seen_allocation, "allocation");
+    expect_current(statistics.allocated_bytes, seen_allocated, "allocated_bytes");
+    expect_current(statistics.active_bytes, seen_active, "active_bytes");
+    expect_current(statistics.reserved_bytes, seen_reserved, "reserved_bytes");
+    expect_current(statistics.requested_bytes, seen_requested, "requested_bytes");
+    expect_current(statistics.segment, seen_segments, "segment");
+    expect_current(statistics.inactive_split, seen_split, "inactive_split");
+    expect_current(statistics.inactive_split_bytes, seen_split_bytes, "inactive_split_bytes");
+    // Peaks, from outside: the highest value seen after any step.
+    const auto expect_peak = [](const StatisticsByPool& told, std::int64_t& highest, const char* what) {
+      highest = std::max(highest, told.all.current);
+      ASSERT_EQ(told.all.peak, highest) << what;
+    };
+    expect_peak(statistics.allocation, highest_[0], "allocation");
+    expect_peak(statistics.allocated_bytes, highest_[1], "allocated_bytes");
+    expect_peak(statistics.requested_bytes, highest_[2], "requested_bytes");
+    ASSERT_GE(statistics.active_bytes.all.peak, statistics.allocated_bytes.all.peak);
+    ASSERT_EQ(static_cast<std::size_t>(statistics.reserved_bytes.all.current), memory_.taken_bytes());
+    ASSERT_EQ(memory_.broken_rules(), 0);
+  }
+
+  FakeDeviceMemory memory_{kCapacity, GetParam()};
+  ScriptedProgress progress_;
+  Ledger ledger_{progress_};
+  std::unique_ptr<DeviceCachingAllocator> allocator_ = DeviceCachingAllocator::create(memory_, progress_).value();
+  std::int64_t highest_[3] = {};
+};
+
+INSTANTIATE_TEST_SUITE_P(Devices, LedgerTest, ::testing::Values(true, false),
+                         [](const ::testing::TestParamInfo<bool>& can_map) { return can_map.param ? "expandable" : "segments"; });
+
+TEST_P(LedgerTest, SnapshotStatisticsAndLedgerAgreeAfterEveryStep) {
+  ASSERT_EQ(allocator_->has_expandable_segments(), GetParam());
+  memory_.on_take_away([&](std::uint64_t begin, std::size_t bytes) { ledger_.require_done(begin, bytes, -1); });
+  std::mt19937_64 random(4711);
+  const auto below = [&](std::uint64_t bound) { return random() % bound; };
+  const auto any_size = [&]() -> std::size_t {
+    const std::uint64_t kind = below(10);
+    if (kind < 4) return 1 + below(8'192);
+    if (kind < 7) return 1 + below(kMiB);
+    if (kind < 9) return kMiB + below(8 * kMiB);
+    return 8 * kMiB + below(24 * kMiB);
+  };
+  const auto any_live = [&] { return std::next(ledger_.live.begin(), static_cast<std::ptrdiff_t>(below(ledger_.live.size()))); };
+  std::size_t refused = 0;
+  for (std::size_t step = 0; step < operations(); ++step) {
+    SCOPED_TRACE("step " + std::to_string(step));
+    const std::uint64_t action = below(100);
+    if (action < 46 || ledger_.live.empty()) {
+      if (below(50) == 0) memory_.refuse(1 + static_cast<int>(below(4)));
+      const std::size_t bytes = any_size();
+      const int stream = static_cast<int>(below(kStreams));
+      Result<void*> allocated = allocator_->allocate(bytes, ledger_.stream(stream));
+      memory_.refuse(0);
+      if (allocated) {
+        ledger_.add(reinterpret_cast<std::uintptr_t>(*allocated), bytes, stream);
+      } else {
+        ASSERT_EQ(allocated.error().code, ErrorCode::out_of_device_memory);
+        ++refused;
+        for (int count = 0; count < 8 && !ledger_.live.empty(); ++count) {
+          const auto block = any_live();
+          ASSERT_TRUE(allocator_->free(reinterpret_cast<void*>(block->first)));
+          ledger_.remove(block->first);
+        }
+      }
+    } else if (action < 82) {
+      const auto block = any_live();
+      ASSERT_TRUE(allocator_->free(reinterpret_cast<void*>(block->first)));
+      ledger_.remove(block->first);
+    } else if (action < 92) {
+      const auto block = any_live();
+      const int user = static_cast<int>(below(kStreams));
+      ASSERT_TRUE(allocator_->record_use(reinterpret_cast<void*>(block->first), ledger_.stream(user)));
+      if (user != block->second.stream) block->second.uses[user] = true;
+    } else if (action < 98) {
+      const StreamRef stream = ledger_.stream(static_cast<int>(below(kStreams)));
+      progress_.reach(stream, below(progress_.issued(stream) + 1));
+    } else if (action < 99) {
+      ASSERT_TRUE(allocator_->empty_cache());
+    } else if (!ledger_.live.empty()) {
+      const std::uint64_t address = any_live()->first + 1;
+      EXPECT_FALSE(allocator_->free(reinterpret_cast<void*>(address)));
+      EXPECT_FALSE(allocator_->record_use(reinterpret_cast<void*>(address), ledger_.stream(0)));
+    }
+    ASSERT_NO_FATAL_FAILURE(check_sums());
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(refused, 0u) << "the device was too large for the test";
+  while (!ledger_.live.empty()) {
+    const std::uint64_t address = ledger_.live.begin()->first;
+    ASSERT_TRUE(allocator_->free(reinterpret_cast<void*>(address)));
+    EXPECT_FALSE(allocator_->free(reinterpret_cast<void*>(address))) << "it was freed before";
+    ledger_.remove(address);
+  }
+  ASSERT_TRUE(allocator_->empty_cache());
+  for (int stream = 0; stream < kStreams; ++stream) progress_.finish_at_once(ledger_.stream(stream));
+  ASSERT_TRUE(allocator_->empty_cache());
+  ASSERT_NO_FATAL_FAILURE(check_sums());
+  EXPECT_EQ(memory_.taken_bytes(), 0u);
+  memory_.on_take_away({});
+}
+
+}  // namespace
+}  // namespace xpu::memory

@@ -1,0 +1,74 @@
+#include "xpu/memory/device_caching_allocator.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "memory/device_allocator.hpp"
+
+namespace xpu::memory {
+
+class DeviceCachingAllocator::Implementation : public DeviceAllocator {
+ public:
+  using DeviceAllocator::DeviceAllocator;
+};
+
+namespace {
+
+/// Whether memory can really be mapped, written to from here where that is possible at all, and taken away again.
+Result<> probe_mapping(hal::MemoryProvider& memory) {
+  const std::size_t bytes = memory.granularity();
+  if (bytes == 0) return Error{ErrorCode::unsupported, "the device maps no memory"};
+  XPU_TRY_ASSIGN(void* const address, memory.reserve(bytes));
+  Result<> mapped = memory.map(address, bytes);
+  if (mapped) memory.unmap(address, bytes);
+  memory.unreserve(address, bytes);
+  return mapped;
+}
+
+}  // namespace
+
+DeviceCachingAllocator::DeviceCachingAllocator(std::unique_ptr<Implementation> implementation) noexcept
+    : implementation_(std::move(implementation)) {}
+DeviceCachingAllocator::~DeviceCachingAllocator() = default;
+
+Result<std::unique_ptr<DeviceCachingAllocator>> DeviceCachingAllocator::create(hal::MemoryProvider& memory, hal::QueueProgress& progress,
+                                                                               const Config& config) {
+  XPU_TRY(check_config(config));
+  XPU_TRY_ASSIGN(const hal::MemoryInfo info, memory.info());
+  bool is_expandable = false;
+  if (allows_expandable_segments(config)) {
+    const Result<> probed = probe_mapping(memory);
+    is_expandable = probed.has_value();
+    if (!probed && config.expandable_segments.value_or(false)) {
+      return Error{ErrorCode::unsupported, "expandable_segments:True is not possible here: " + probed.error().message};
+    }
+  }
+  auto implementation = std::make_unique<Implementation>(memory, progress, info.total_bytes, config, is_expandable);
+  XPU_TRY(implementation->initialize());
+  return std::unique_ptr<DeviceCachingAllocator>(new DeviceCachingAllocator(std::move(implementation)));
+}
+
+Result<void*> DeviceCachingAllocator::allocate(std::size_t bytes, const StreamRef& stream) {
+  return implementation_->allocate(bytes, stream);
+}
+Result<> DeviceCachingAllocator::free(void* address) { return implementation_->free(address); }
+bool DeviceCachingAllocator::record_use(void* address, const StreamRef& stream) { return implementation_->record_use(address, stream); }
+Result<> DeviceCachingAllocator::empty_cache() { return implementation_->empty_cache(); }
+
+Result<> DeviceCachingAllocator::set_memory_fraction(double fraction) {
+  if (!(fraction >= 0 && fraction <= 1)) {
+    return Error{ErrorCode::invalid_argument, fmt::format("invalid fraction:{}. Please set within [0, 1].", fraction)};
+  }
+  implementation_->set_fraction(fraction);
+  return {};
+}
+double DeviceCachingAllocator::memory_fraction() const noexcept { return implementation_->fraction(); }
+bool DeviceCachingAllocator::has_expandable_segments() const noexcept { return implementation_->is_expandable(); }
+
+DeviceStatistics DeviceCachingAllocator::statistics() const { return implementation_->statistics(); }
+void DeviceCachingAllocator::reset_peak_statistics() { implementation_->reset_peaks(); }
+void DeviceCachingAllocator::reset_accumulated_statistics() { implementation_->reset_accumulated(); }
+Snapshot DeviceCachingAllocator::snapshot() const { return implementation_->snapshot(); }
+
+}  // namespace xpu::memory

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/mutex.hpp"
+#include "memory/arena_table.hpp"
+#include "memory/totals.hpp"
+
+namespace xpu::memory {
+
+/// The highest values that sums over all arenas had; see `Totals`. Exact as long as one thread allocates at a time; what other threads do
+/// in the very moment in which the arenas are looked at, one after another, may be missing.
+class Peaks {
+ public:
+  /// Looks at all arenas because this pool of this one exceeds an allowance, and gives it what the others do not need soon. With no arena's
+  /// lock held.
+  void look_at_all(const ArenaTable& arenas, const Arena& exceeding, Pool pool) XPU_EXCLUDES(mutex_);
+  /// The peaks are what is there now.
+  void reset(const ArenaTable& arenas) XPU_EXCLUDES(mutex_);
+  MetricTable<std::int64_t> values() const XPU_EXCLUDES(mutex_) {
+    const base::MutexLock lock(mutex_);
+    return peaks_;
+  }
+
+ private:
+  mutable base::Mutex mutex_;
+  MetricTable<std::int64_t> peaks_ XPU_GUARDED_BY(mutex_){};
+};
+
+}  // namespace xpu::memory
