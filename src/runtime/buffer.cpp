@@ -47,7 +47,10 @@ bool is_out_of_memory(const Error& error) {
 Result<void*> allocate_waiting(DeviceState& device, hal::MemoryProvider& memory, std::size_t bytes) {
   while (true) {
     const std::uint64_t freed = device.deferred_free.freed_count();
-    Result<void*> data = memory.allocate(bytes, 1);
+    Result<void*> data = [&] {
+      const probe::Scope scope;
+      return memory.allocate(bytes, 1);
+    }();
     if (data || !is_out_of_memory(data.error())) return data;
     // Or another thread waited for it, just after this one asked.
     if (!device.deferred_free.wait_for_one() && device.deferred_free.freed_count() == freed) return data;
@@ -63,6 +66,7 @@ void free_memory(DeviceState& device, const DeferredFree::Block& block) noexcept
   forget_memory(block.data);
   const std::uint64_t total = device.allocated_bytes.fetch_sub(block.bytes, std::memory_order_relaxed) - block.bytes;
   publish_memory(device, probe::MemoryAction::release, block.kind, block.data, block.bytes, total);
+  const probe::Scope scope;
   device.device.load(std::memory_order_acquire)->memory(block.kind)->free(block.data);
 }
 
@@ -79,7 +83,6 @@ Result<Buffer> Buffer::allocate(std::size_t bytes, MemoryKind kind, int device_i
   void* data = nullptr;
   {
     PublishedCall call(&ApiNames::allocate);
-    const probe::Scope scope;
     device->deferred_free.poll();
     XPU_TRY_ASSIGN(data, call.finish(allocate_waiting(*device, *memory, bytes)));
   }
@@ -116,7 +119,6 @@ void Buffer::release() noexcept {
     DeviceState& device = *enumeration().devices[static_cast<std::size_t>(device_)];
     reached(gpu_trace::Point::memory_deallocation, data_);
     const PublishedCall call(&ApiNames::free);
-    const probe::Scope scope;
     device.deferred_free.poll();
     device.deferred_free.free({data_, size_bytes_, kind_});
   }

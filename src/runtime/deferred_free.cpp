@@ -10,6 +10,7 @@ namespace {
 
 /// True also when the device is lost: nothing runs there.
 bool has_ended(hal::Queue& queue) {
+  const probe::Scope scope;
   const Result<bool> ended = queue.query();
   return !ended || *ended;
 }
@@ -23,6 +24,7 @@ struct DeferredFree::Use {
 
   bool is_over() const {
     if (event != nullptr) {
+      const probe::Scope scope;
       const Result<bool> ended = event->query();
       return !ended || *ended;
     }
@@ -36,6 +38,7 @@ struct DeferredFree::Use {
   void wait() const {
     // An asynchronous error is told by the stream's next synchronisation, and nothing runs on a device that is lost.
     if (event != nullptr) {
+      const probe::Scope scope;
       static_cast<void>(event->synchronize_blocking());
     } else {
       wait_keeping_error(*stream);
@@ -58,6 +61,7 @@ void DeferredFree::free(const Block& block) {
     // Who submits right now may be in a function that lets go of memory, too, and want the lock of a stream that this thread holds.
     const TryToSubmit attempt(stream.lock);
     if (!attempt.may_submit() || stream.is_released.load(std::memory_order_acquire)) return;
+    const probe::Scope scope;
     Result<std::unique_ptr<hal::Event>> event = opened.create_event({});
     if (event && queue->record(**event)) use.event = *std::move(event);
   });

@@ -15,7 +15,7 @@ struct DeviceState;
 struct StreamState;
 
 /// Memory whose owner let go of it while work that may use it was pending: it goes back when that work has ended. Nobody waits for it but
-/// who needs the memory. Thread-safe.
+/// who needs the memory. Thread-safe. Called outside of a probe::Scope, so that what goes back is told.
 class DeferredFree {
  public:
   struct Block {

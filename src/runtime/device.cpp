@@ -74,7 +74,6 @@ Result<> Device::synchronize() const {
     });
     if (!synchronized) return call.finish(std::move(synchronized));
     synchronized = device->synchronize_blocking();
-    state_->deferred_free.poll();
     // What a stream kept from an earlier wait is returned, too: now, or by the next call.
     for_each_stream(*state_, [&](StreamState& stream) {
       if (!synchronized) return;
@@ -82,6 +81,7 @@ Result<> Device::synchronize() const {
     });
     synchronized = call.finish(std::move(synchronized));
   }
+  state_->deferred_free.poll();
   publish_clock_if_due(*state_, now_ns());
   reached(gpu_trace::Point::device_synchronization);
   return synchronized;
@@ -94,8 +94,8 @@ Result<MemoryInfo> Device::memory_info() const {
     return Error{ErrorCode::unsupported,
                  "The device (" + properties().name + ") doesn't support querying the available free memory: it has no memory of its own."};
   }
-  const probe::Scope scope;
   state_->deferred_free.poll();
+  const probe::Scope scope;
   return memory->info();
 }
 

@@ -261,8 +261,8 @@ Result<> Stream::synchronize() const {
     PublishedCall call(&ApiNames::synchronize_stream, probe::WaitType::queue, *state_->device, state_, state_->native_handle);
     const probe::Scope scope;
     synchronized = call.finish(synchronize_taking_error(*state_));
-    state_->device->deferred_free.poll();
   }
+  state_->device->deferred_free.poll();
   publish_clock_if_due(*state_->device, now_ns());
   reached(gpu_trace::Point::stream_synchronization, state_->native_handle);
   return synchronized;
