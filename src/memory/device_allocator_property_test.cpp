@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <random>
@@ -11,6 +10,7 @@
 
 #include "memory/block_sizes.hpp"
 #include "memory/test_support/fake_device_memory.hpp"
+#include "memory/test_support/ledger_operations.hpp"
 #include "memory/test_support/scripted_progress.hpp"
 #include "xpu/memory/device_caching_allocator.hpp"
 
@@ -19,11 +19,6 @@ namespace {
 
 constexpr std::size_t kCapacity = 256 * kMiB;
 constexpr int kStreams = 3;
-
-std::size_t operations() {
-  const char* const text = std::getenv("XPU_LEDGER_OPERATIONS");
-  return text == nullptr ? 20'000 : std::strtoull(text, nullptr, 10);
-}
 
 /// What is allocated, what is freed and still in use, and the sums over both that statistics and snapshot must show.
 class Ledger {
@@ -181,7 +176,7 @@ TEST_P(LedgerTest, SnapshotStatisticsAndLedgerAgreeAfterEveryStep) {
   };
   const auto any_live = [&] { return std::next(ledger_.live.begin(), static_cast<std::ptrdiff_t>(below(ledger_.live.size()))); };
   std::size_t refused = 0;
-  for (std::size_t step = 0; step < operations(); ++step) {
+  for (std::size_t step = 0; step < ledger_operations(); ++step) {
     SCOPED_TRACE("step " + std::to_string(step));
     const std::uint64_t action = below(100);
     if (action < 46 || ledger_.live.empty()) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "memory/test_support/ledger_operations.hpp"
 #include "memory/test_support/scripted_progress.hpp"
 #include "memory/test_support/watched_provider.hpp"
 #include "xpu/memory/host_caching_allocator.hpp"
@@ -246,11 +247,11 @@ class HostCachingAllocatorProperty : public testing::TestWithParam<Case> {};
 
 TEST_P(HostCachingAllocatorProperty, AgreesWithALedgerAfterEveryStep) {
   Ledger ledger(GetParam());
-  for (int step = 0; step < 40'000; ++step) {
+  for (std::size_t step = 0; step < std::min<std::size_t>(ledger_operations(), 100'000); ++step) {
     ledger.step();
     ASSERT_FALSE(HasFailure()) << "in step " << step << " of seed " << GetParam().seed;
   }
-  EXPECT_GT(ledger.reused(), 1000) << ledger.seen();
+  EXPECT_GT(ledger.reused(), 300) << ledger.seen();
   EXPECT_GT(ledger.refused(), 10) << ledger.seen();
   RecordProperty("seen", ledger.seen());
   ledger.finish();
