@@ -21,7 +21,7 @@ export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 
 # Seconds on 2 cores without a compiler cache. CONTRIBUTING.md shows them in minutes; tools/check_repository.py compares the two.
 readonly all_stages=(packages static dev asan tsan clang release end_to_end fuzz)
-declare -rA budget_s=([packages]=120 [static]=120 [dev]=420 [asan]=540 [tsan]=540 [clang]=600 [release]=480 [end_to_end]=600 [fuzz]=180)
+declare -rA budget_s=([packages]=60 [static]=120 [dev]=240 [asan]=600 [tsan]=540 [clang]=720 [release]=480 [end_to_end]=480 [fuzz]=360)
 
 readonly build_packages="cmake ninja-build pkg-config libcli11-dev libfmt-dev nlohmann-json3-dev opencl-headers zlib1g-dev"
 readonly test_packages="libgmock-dev libgtest-dev librapidcheck-dev ocl-icd-opencl-dev pocl-opencl-icd python3"
