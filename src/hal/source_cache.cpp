@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::size_t kHashDigits = 32;
 constexpr std::string_view kWorkFolderPrefix = "work.";
+// A kernel of ordinary size with what compilers leave beside it meanwhile, many times over.
+constexpr std::uintmax_t kLeastRoomBytes = std::uintmax_t{16} << 20;
 // No compilation runs as long; what is older belongs to a process that was killed.
 constexpr auto kOldestWorkFolder = std::chrono::hours(1);
 
@@ -138,6 +140,13 @@ void remove_old_work_folders(const std::string& folder) {
   }
 }
 
+/// Where it is not known, there is.
+bool has_room(const std::string& folder) {
+  std::error_code failed;
+  const std::filesystem::space_info space = std::filesystem::space(folder, failed);
+  return failed || space.available >= kLeastRoomBytes;
+}
+
 /// Empty when that is not possible, with errno.
 std::string make_unique_folder(std::string prefix) {
   prefix += "XXXXXX";
@@ -209,7 +218,7 @@ Result<std::string> SourceCache::make_work_folder(const std::string& temporary_f
   if (!folder_.empty()) {
     make_folders(folder_);
     remove_old_work_folders(folder_);
-    std::string work = make_unique_folder(fmt::format("{}/{}", folder_, kWorkFolderPrefix));
+    std::string work = has_room(folder_) ? make_unique_folder(fmt::format("{}/{}", folder_, kWorkFolderPrefix)) : std::string();
     if (!work.empty()) return work;
   }
   std::string work = make_unique_folder(temporary_folder + "/xpu.");

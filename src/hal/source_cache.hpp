@@ -36,7 +36,7 @@ class SourceCache {
   /// Puts the library at `path` there under this key. False, and `path` stays as it is, when that cannot be done.
   bool add(std::string_view key, const std::vector<SourceInput>& inputs, const std::string& path) const;
   /// A new folder of this user alone to compile in: in the cache, so that a rename is enough, or among the system's temporary files when
-  /// there is no cache that can be written.
+  /// there is no cache that can be written, or its disk is full.
   Result<std::string> make_work_folder(const std::string& temporary_folder) const;
 
  private:

@@ -15,7 +15,6 @@ std::uint32_t number_this_thread() noexcept {
 
 Arena::Arena(const Shared& shared, std::uint16_t index, const ArenaKey& key, bool is_expandable) noexcept
     : shared_(shared),
-      index_(index),
       key_(key),
       small_(shared.blocks, shared.addresses, index, {true, is_expandable}),
       large_(shared.blocks, shared.addresses, index, {false, is_expandable}) {}

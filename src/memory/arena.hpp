@@ -51,7 +51,6 @@ class alignas(128) Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  std::uint16_t index() const noexcept { return index_; }
   const ArenaKey& key() const noexcept { return key_; }
 
   FutexLock lock;
@@ -135,7 +134,6 @@ class alignas(128) Arena {
   void take_remote_frees() XPU_REQUIRES(lock);
 
   const Shared shared_;
-  const std::uint16_t index_;
   const ArenaKey key_;
   Totals totals_ XPU_GUARDED_BY(lock);
   Region small_ XPU_GUARDED_BY(lock), large_ XPU_GUARDED_BY(lock);

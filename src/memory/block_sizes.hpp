@@ -10,7 +10,7 @@ namespace xpu::memory {
 inline constexpr std::size_t kMiB = std::size_t{1} << 20;
 /// Every block is a multiple of it, and begins at one.
 inline constexpr std::size_t kGranuleBytes = 512;
-/// The largest request of the small pool.
+/// Requests of up to 1 MiB belong to the small pool.
 inline constexpr std::size_t kSmallestLargeRequest = kMiB + 1;
 inline constexpr std::size_t kSmallSegmentBytes = 2 * kMiB;
 /// Of a request below kLeastExactSegmentBytes.

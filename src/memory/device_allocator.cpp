@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 namespace xpu::memory {
@@ -54,7 +53,7 @@ Result<> DeviceAllocator::initialize() {
   return addresses_.initialize();
 }
 
-Result<void*> DeviceAllocator::allocate_odd(std::size_t requested_bytes) const {
+Result<void*> DeviceAllocator::allocate_out_of_range(std::size_t requested_bytes) const {
   if (requested_bytes == 0) return static_cast<void*>(nullptr);
   return Error{ErrorCode::out_of_device_memory, fmt::format("{} bytes were asked for, more than any device has", requested_bytes)};
 }
@@ -82,11 +81,6 @@ bool DeviceAllocator::record_use(void* pointer, const StreamRef& stream) {
   return true;
 }
 
-Result<> DeviceAllocator::empty_cache() {
-  give_back_from_all(std::numeric_limits<std::size_t>::max() / 2, nullptr, false);
-  return {};
-}
-
 void DeviceAllocator::set_fraction(double fraction) noexcept {
   fraction_.store(fraction, std::memory_order_relaxed);
   memory_.set_limit(static_cast<std::uint64_t>(static_cast<double>(memory_.total_bytes()) * fraction));
@@ -94,11 +88,8 @@ void DeviceAllocator::set_fraction(double fraction) noexcept {
 
 namespace {
 
-StatisticsCounter counter_of(const DeviceMemory::Counter& counter) {
-  return {counter.current, counter.peak, counter.allocated, counter.freed};
-}
-StatisticsByPool by_pool_of(const std::array<DeviceMemory::Counter, kPoolRows>& rows) {
-  return {counter_of(rows[kAllPools]), counter_of(rows[kSmallPool]), counter_of(rows[kLargePool])};
+StatisticsByPool by_pool_of(const std::array<StatisticsCounter, kPoolRows>& rows) {
+  return {rows[kAllPools], rows[kSmallPool], rows[kLargePool]};
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ class DeviceAllocator {
 
   [[gnu::always_inline]] Result<void*> allocate(std::size_t requested_bytes, const StreamRef& stream) {
     if (requested_bytes - 1 >= kMostRequestBytes) [[unlikely]]
-      return allocate_odd(requested_bytes);
+      return allocate_out_of_range(requested_bytes);
     const std::size_t bytes = rounds_by_division_ ? memory::block_bytes(requested_bytes, config_) : memory::block_bytes(requested_bytes);
     Arena* arena = arenas_.find({stream.id, 0});
     if (arena == nullptr) [[unlikely]]
@@ -70,7 +70,7 @@ class DeviceAllocator {
   }
 
   bool record_use(void* pointer, const StreamRef& stream);
-  Result<> empty_cache();
+  void empty_cache();
   void set_fraction(double fraction) noexcept;
   double fraction() const noexcept { return fraction_.load(std::memory_order_relaxed); }
   bool is_expandable() const noexcept { return is_expandable_; }
@@ -88,7 +88,7 @@ class DeviceAllocator {
     Arena& arena;
   };
 
-  Result<void*> allocate_odd(std::size_t requested_bytes) const;
+  Result<void*> allocate_out_of_range(std::size_t requested_bytes) const;
   Result<void*> allocate_slowly(std::size_t requested_bytes, std::size_t bytes, const StreamRef& stream);
   Result<> refuse_free(const void* pointer) const;
   void* finish(Arena& arena, const Arena::Taken& taken) {
@@ -109,7 +109,8 @@ class DeviceAllocator {
   /// Free memory of one pool of an arena goes back to the device, about that much of it; returns how much did. Waits for the arena's
   /// stream.
   std::size_t give_back(Arena& arena, bool is_small, std::size_t wanted_bytes);
-  std::size_t give_back_from_all(std::size_t wanted_bytes, const Arena* last, bool small_last);
+  /// The arena and pool named here go last.
+  std::size_t give_back_from_all(std::size_t wanted_bytes, Arena* last, bool small_last);
   void wait_for_pending();
   void collect_all();
   Error out_of_memory(const Request& request, const Error& refusal);

@@ -175,7 +175,7 @@ std::size_t DeviceAllocator::give_back(Arena& arena, bool is_small_pool, std::si
   return given;
 }
 
-std::size_t DeviceAllocator::give_back_from_all(std::size_t wanted_bytes, const Arena* last, bool small_last) {
+std::size_t DeviceAllocator::give_back_from_all(std::size_t wanted_bytes, Arena* last, bool small_last) {
   std::size_t given = 0;
   const auto give = [&](Arena& arena) {
     for (const bool is_small_pool : {!small_last, small_last}) {
@@ -188,9 +188,11 @@ std::size_t DeviceAllocator::give_back_from_all(std::size_t wanted_bytes, const 
   arenas_.for_each([&](Arena& arena) {
     if (&arena != last) give(arena);
   });
-  if (last != nullptr) give(const_cast<Arena&>(*last));
+  if (last != nullptr) give(*last);
   return given;
 }
+
+void DeviceAllocator::empty_cache() { give_back_from_all(kEverything, nullptr, false); }
 
 void DeviceAllocator::wait_for_pending() {
   waits_for_all_.fetch_add(1, std::memory_order_relaxed);

@@ -209,7 +209,7 @@ TEST_P(LedgerTest, SnapshotStatisticsAndLedgerAgreeAfterEveryStep) {
       const StreamRef stream = ledger_.stream(static_cast<int>(below(kStreams)));
       progress_.reach(stream, below(progress_.issued(stream) + 1));
     } else if (action < 99) {
-      ASSERT_TRUE(allocator_->empty_cache());
+      allocator_->empty_cache();
     } else if (!ledger_.live.empty()) {
       const std::uint64_t address = any_live()->first + 1;
       EXPECT_FALSE(allocator_->free(reinterpret_cast<void*>(address)));
@@ -225,9 +225,9 @@ TEST_P(LedgerTest, SnapshotStatisticsAndLedgerAgreeAfterEveryStep) {
     EXPECT_FALSE(allocator_->free(reinterpret_cast<void*>(address))) << "it was freed before";
     ledger_.remove(address);
   }
-  ASSERT_TRUE(allocator_->empty_cache());
+  allocator_->empty_cache();
   for (int stream = 0; stream < kStreams; ++stream) progress_.finish_at_once(ledger_.stream(stream));
-  ASSERT_TRUE(allocator_->empty_cache());
+  allocator_->empty_cache();
   ASSERT_NO_FATAL_FAILURE(check_sums());
   EXPECT_EQ(memory_.taken_bytes(), 0u);
   memory_.on_take_away({});

@@ -8,11 +8,6 @@
 
 namespace xpu::memory {
 
-class DeviceCachingAllocator::Implementation : public DeviceAllocator {
- public:
-  using DeviceAllocator::DeviceAllocator;
-};
-
 namespace {
 
 /// Whether memory can really be mapped, written to from here where that is possible at all, and taken away again.
@@ -26,15 +21,21 @@ Result<> probe_mapping(hal::MemoryProvider& memory) {
   return mapped;
 }
 
+Error not_supported(const char* option) {
+  return {ErrorCode::unsupported, fmt::format("the option {} is not supported: leave it out", option)};
+}
+
 }  // namespace
 
-DeviceCachingAllocator::DeviceCachingAllocator(std::unique_ptr<Implementation> implementation) noexcept
-    : implementation_(std::move(implementation)) {}
+DeviceCachingAllocator::DeviceCachingAllocator(std::unique_ptr<DeviceAllocator> allocator) noexcept : allocator_(std::move(allocator)) {}
 DeviceCachingAllocator::~DeviceCachingAllocator() = default;
 
 Result<std::unique_ptr<DeviceCachingAllocator>> DeviceCachingAllocator::create(hal::MemoryProvider& memory, hal::QueueProgress& progress,
                                                                                const Config& config) {
   XPU_TRY(check_config(config));
+  // Better refused than ignored.
+  if (config.max_split_size_bytes != kUnlimitedBytes) return not_supported("max_split_size_mb");
+  if (config.garbage_collection_threshold != 0) return not_supported("garbage_collection_threshold");
   XPU_TRY_ASSIGN(const hal::MemoryInfo info, memory.info());
   bool is_expandable = false;
   if (allows_expandable_segments(config)) {
@@ -44,31 +45,29 @@ Result<std::unique_ptr<DeviceCachingAllocator>> DeviceCachingAllocator::create(h
       return Error{ErrorCode::unsupported, "expandable_segments:True is not possible here: " + probed.error().message};
     }
   }
-  auto implementation = std::make_unique<Implementation>(memory, progress, info.total_bytes, config, is_expandable);
-  XPU_TRY(implementation->initialize());
-  return std::unique_ptr<DeviceCachingAllocator>(new DeviceCachingAllocator(std::move(implementation)));
+  auto allocator = std::make_unique<DeviceAllocator>(memory, progress, info.total_bytes, config, is_expandable);
+  XPU_TRY(allocator->initialize());
+  return std::unique_ptr<DeviceCachingAllocator>(new DeviceCachingAllocator(std::move(allocator)));
 }
 
-Result<void*> DeviceCachingAllocator::allocate(std::size_t bytes, const StreamRef& stream) {
-  return implementation_->allocate(bytes, stream);
-}
-Result<> DeviceCachingAllocator::free(void* address) { return implementation_->free(address); }
-bool DeviceCachingAllocator::record_use(void* address, const StreamRef& stream) { return implementation_->record_use(address, stream); }
-Result<> DeviceCachingAllocator::empty_cache() { return implementation_->empty_cache(); }
+Result<void*> DeviceCachingAllocator::allocate(std::size_t bytes, const StreamRef& stream) { return allocator_->allocate(bytes, stream); }
+Result<> DeviceCachingAllocator::free(void* address) { return allocator_->free(address); }
+bool DeviceCachingAllocator::record_use(void* address, const StreamRef& stream) { return allocator_->record_use(address, stream); }
+void DeviceCachingAllocator::empty_cache() { allocator_->empty_cache(); }
 
 Result<> DeviceCachingAllocator::set_memory_fraction(double fraction) {
-  if (!(fraction >= 0 && fraction <= 1)) {
-    return Error{ErrorCode::invalid_argument, fmt::format("invalid fraction:{}. Please set within [0, 1].", fraction)};
+  if (!(fraction > 0 && fraction <= 1)) {
+    return Error{ErrorCode::invalid_argument, fmt::format("invalid fraction:{}. Please set within (0, 1].", fraction)};
   }
-  implementation_->set_fraction(fraction);
+  allocator_->set_fraction(fraction);
   return {};
 }
-double DeviceCachingAllocator::memory_fraction() const noexcept { return implementation_->fraction(); }
-bool DeviceCachingAllocator::has_expandable_segments() const noexcept { return implementation_->is_expandable(); }
+double DeviceCachingAllocator::memory_fraction() const noexcept { return allocator_->fraction(); }
+bool DeviceCachingAllocator::has_expandable_segments() const noexcept { return allocator_->is_expandable(); }
 
-DeviceStatistics DeviceCachingAllocator::statistics() const { return implementation_->statistics(); }
-void DeviceCachingAllocator::reset_peak_statistics() { implementation_->reset_peaks(); }
-void DeviceCachingAllocator::reset_accumulated_statistics() { implementation_->reset_accumulated(); }
-Snapshot DeviceCachingAllocator::snapshot() const { return implementation_->snapshot(); }
+DeviceStatistics DeviceCachingAllocator::statistics() const { return allocator_->statistics(); }
+void DeviceCachingAllocator::reset_peak_statistics() { allocator_->reset_peaks(); }
+void DeviceCachingAllocator::reset_accumulated_statistics() { allocator_->reset_accumulated(); }
+Snapshot DeviceCachingAllocator::snapshot() const { return allocator_->snapshot(); }
 
 }  // namespace xpu::memory

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "memory/block_sizes.hpp"
+#include "memory/counter.hpp"
 
 namespace xpu::memory {
 namespace {
@@ -36,11 +37,11 @@ void DeviceMemory::count(std::size_t bytes, Pool pool, bool is_segment, bool is_
   const base::MutexLock lock(mutex_);
   for (const std::size_t row : {static_cast<std::size_t>(pool), static_cast<std::size_t>(kAllPools)}) {
     if (is_taken) {
-      sums_.reserved_bytes[row].add(amount);
-      if (is_segment) sums_.segments[row].add(1);
+      add(sums_.reserved_bytes[row], amount);
+      if (is_segment) add(sums_.segments[row], 1);
     } else {
-      sums_.reserved_bytes[row].subtract(amount);
-      if (is_segment) sums_.segments[row].subtract(1);
+      subtract(sums_.reserved_bytes[row], amount);
+      if (is_segment) subtract(sums_.segments[row], 1);
     }
   }
   ++(is_taken ? sums_.device_allocs : sums_.device_frees);
@@ -87,14 +88,14 @@ DeviceMemory::Sums DeviceMemory::sums() const {
 void DeviceMemory::reset_peaks() {
   const base::MutexLock lock(mutex_);
   for (auto* const counters : {&sums_.segments, &sums_.reserved_bytes}) {
-    for (Counter& counter : *counters) counter.peak = counter.current;
+    for (StatisticsCounter& counter : *counters) memory::reset_peak(counter);
   }
 }
 
 void DeviceMemory::reset_accumulated() {
   const base::MutexLock lock(mutex_);
   for (auto* const counters : {&sums_.segments, &sums_.reserved_bytes}) {
-    for (Counter& counter : *counters) counter.allocated = counter.freed = 0;
+    for (StatisticsCounter& counter : *counters) memory::reset_accumulated(counter);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "base/mutex.hpp"
 #include "memory/totals.hpp"
 #include "xpu/hal/device.hpp"
+#include "xpu/memory/statistics.hpp"
 
 namespace xpu::memory {
 
@@ -15,21 +16,8 @@ namespace xpu::memory {
 /// the driver. Thread-safe; calls the driver with no lock held.
 class DeviceMemory {
  public:
-  struct Counter {
-    std::int64_t current = 0, peak = 0, allocated = 0, freed = 0;
-
-    void add(std::int64_t amount) noexcept {
-      current += amount;
-      allocated += amount;
-      if (current > peak) peak = current;
-    }
-    void subtract(std::int64_t amount) noexcept {
-      current -= amount;
-      freed += amount;
-    }
-  };
   struct Sums {
-    std::array<Counter, kPoolRows> segments, reserved_bytes;
+    std::array<StatisticsCounter, kPoolRows> segments, reserved_bytes;
     std::int64_t device_allocs = 0, device_frees = 0;  ///< Calls of the driver.
   };
 

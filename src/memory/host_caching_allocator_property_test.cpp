@@ -65,7 +65,7 @@ class Ledger {
     allocator_.empty_cache();
     check();
     const HostStatistics now = allocator_.statistics();
-    for (const HostStatistics::Sum* sum : {&now.allocation, &now.allocated_bytes, &now.pending_bytes, &now.segment, &now.reserved_bytes}) {
+    for (const StatisticsCounter* sum : {&now.allocation, &now.allocated_bytes, &now.pending_bytes, &now.segment, &now.reserved_bytes}) {
       EXPECT_EQ(sum->current, 0);
       EXPECT_EQ(sum->allocated, sum->freed);
     }
@@ -214,7 +214,7 @@ class Ledger {
     ASSERT_EQ(now.allocated_bytes.peak, static_cast<std::int64_t>(peak_bytes_));
     ASSERT_EQ(now.reserved_bytes.current, static_cast<std::int64_t>(provider_.taken_bytes()));
     ASSERT_EQ(now.segment.current, now.num_host_alloc - now.num_host_free);
-    for (const HostStatistics::Sum* sum : {&now.allocation, &now.allocated_bytes, &now.pending_bytes, &now.segment, &now.reserved_bytes}) {
+    for (const StatisticsCounter* sum : {&now.allocation, &now.allocated_bytes, &now.pending_bytes, &now.segment, &now.reserved_bytes}) {
       ASSERT_EQ(sum->current, sum->allocated - sum->freed);
       ASSERT_LE(sum->current, sum->peak);
       ASSERT_GE(sum->current, 0);

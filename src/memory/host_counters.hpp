@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "memory/counter.hpp"
 #include "xpu/memory/host_caching_allocator.hpp"
 
 namespace xpu::memory {
@@ -39,24 +40,24 @@ class HostDuration {
 class HostCounters {
  public:
   void hand_out(std::size_t bytes) noexcept {
-    add(sums_.allocation, 1);
-    add(sums_.allocated_bytes, bytes);
+    memory::add(sums_.allocation, 1);
+    memory::add(sums_.allocated_bytes, static_cast<std::int64_t>(bytes));
   }
   void free(std::size_t bytes) noexcept {
-    subtract(sums_.allocation, 1);
-    subtract(sums_.allocated_bytes, bytes);
+    memory::subtract(sums_.allocation, 1);
+    memory::subtract(sums_.allocated_bytes, static_cast<std::int64_t>(bytes));
   }
-  void begin_pending(std::size_t bytes) noexcept { add(sums_.pending_bytes, bytes); }
-  void end_pending(std::size_t bytes) noexcept { subtract(sums_.pending_bytes, bytes); }
+  void begin_pending(std::size_t bytes) noexcept { memory::add(sums_.pending_bytes, static_cast<std::int64_t>(bytes)); }
+  void end_pending(std::size_t bytes) noexcept { memory::subtract(sums_.pending_bytes, static_cast<std::int64_t>(bytes)); }
   void add_segment(std::size_t bytes, std::uint64_t took_ns) noexcept {
-    add(sums_.segment, 1);
-    add(sums_.reserved_bytes, bytes);
+    memory::add(sums_.segment, 1);
+    memory::add(sums_.reserved_bytes, static_cast<std::int64_t>(bytes));
     ++sums_.num_host_alloc;
     alloc_time_.add(took_ns);
   }
   void remove_segment(std::size_t bytes, std::uint64_t took_ns) noexcept {
-    subtract(sums_.segment, 1);
-    subtract(sums_.reserved_bytes, bytes);
+    memory::subtract(sums_.segment, 1);
+    memory::subtract(sums_.reserved_bytes, static_cast<std::int64_t>(bytes));
     ++sums_.num_host_free;
     free_time_.add(took_ns);
   }
@@ -68,31 +69,21 @@ class HostCounters {
     return result;
   }
   void reset_peak() noexcept {
-    for (const auto sum : kSums) (sums_.*sum).peak = (sums_.*sum).current;
+    for (const auto sum : kSums) memory::reset_peak(sums_.*sum);
     alloc_time_.reset_peak();
     free_time_.reset_peak();
   }
   void reset_accumulated() noexcept {
-    for (const auto sum : kSums) (sums_.*sum).allocated = (sums_.*sum).freed = 0;
+    for (const auto sum : kSums) memory::reset_accumulated(sums_.*sum);
     sums_.num_host_alloc = sums_.num_host_free = 0;
     alloc_time_.reset_accumulated();
     free_time_.reset_accumulated();
   }
 
  private:
-  static constexpr HostStatistics::Sum HostStatistics::* kSums[] = {&HostStatistics::allocation, &HostStatistics::allocated_bytes,
-                                                                    &HostStatistics::pending_bytes, &HostStatistics::segment,
-                                                                    &HostStatistics::reserved_bytes};
-
-  static void add(HostStatistics::Sum& sum, std::size_t amount) noexcept {
-    sum.current += static_cast<std::int64_t>(amount);
-    sum.peak = std::max(sum.peak, sum.current);
-    sum.allocated += static_cast<std::int64_t>(amount);
-  }
-  static void subtract(HostStatistics::Sum& sum, std::size_t amount) noexcept {
-    sum.current -= static_cast<std::int64_t>(amount);
-    sum.freed += static_cast<std::int64_t>(amount);
-  }
+  static constexpr StatisticsCounter HostStatistics::* kSums[] = {&HostStatistics::allocation, &HostStatistics::allocated_bytes,
+                                                                  &HostStatistics::pending_bytes, &HostStatistics::segment,
+                                                                  &HostStatistics::reserved_bytes};
 
   HostStatistics sums_;  // without the times
   HostDuration alloc_time_, free_time_;

@@ -54,6 +54,17 @@ inline void Region::append_after(BlockIndex index, BlockIndex added) noexcept {
   block.next = added;
 }
 
+/// Leaves the block its first bytes and returns the rest as a block of its own, in no list.
+inline BlockIndex Region::split_off(BlockIndex index, std::size_t first_bytes) noexcept {
+  const BlockIndex rest = new_record();
+  Block& block = at(index);
+  at(rest).address.store(block.begin() + first_bytes, std::memory_order_relaxed);
+  at(rest).bytes = block.bytes - first_bytes;
+  block.bytes = first_bytes;
+  append_after(index, rest);
+  return rest;
+}
+
 /// Takes a block out of the chain of neighbours, and its record out of use.
 inline void Region::remove_record(BlockIndex index) noexcept {
   const Block& block = at(index);
@@ -167,17 +178,9 @@ BlockIndex Region::use_free(BlockIndex index, std::size_t bytes) {
 
 /// Makes a block of its own of what is too much, where that is worth one.
 inline void Region::cut(BlockIndex index, std::size_t bytes) {
-  Block& block = at(index);
-  const std::size_t rest = block.bytes - bytes;
   // A rest of at most 1 MiB in a segment of the large pool would serve no request of it.
   const std::size_t least_rest = kind_.is_small || kind_.is_expandable ? kGranuleBytes : kSmallestLargeRequest;
-  if (rest < least_rest) return;
-  const BlockIndex added = new_record();
-  at(added).address.store(block.begin() + bytes, std::memory_order_relaxed);
-  at(added).bytes = rest;
-  block.bytes = bytes;
-  append_after(index, added);
-  bin_insert(added);
+  if (at(index).bytes - bytes >= least_rest) bin_insert(split_off(index, bytes));
 }
 
 inline void Region::merge_next(BlockIndex index) noexcept {
@@ -248,18 +251,9 @@ std::size_t Region::missing_in_hole(const Block& hole, std::size_t bytes) const 
 
 Region::Growth Region::plan_hole(BlockIndex index, std::size_t missing_bytes) {
   hole_remove(index);
-  Block& hole = at(index);
-  const std::uint64_t address = hole.begin();
-  if (missing_bytes < hole.bytes) {
-    const BlockIndex rest = new_record();
-    at(rest).address.store(address + missing_bytes, std::memory_order_relaxed);
-    at(rest).bytes = hole.bytes - missing_bytes;
-    hole.bytes = missing_bytes;
-    append_after(index, rest);
-    hole_insert(rest);
-  }
-  hole.set(BlockState::moving);
-  return {index, address, missing_bytes};
+  if (missing_bytes < at(index).bytes) hole_insert(split_off(index, missing_bytes));
+  at(index).set(BlockState::moving);
+  return {index, at(index).begin(), missing_bytes};
 }
 
 std::optional<Region::Growth> Region::plan_end(std::size_t bytes) {
@@ -353,22 +347,12 @@ std::size_t Region::give_pages_back(BlockIndex index, std::size_t wanted_bytes, 
   if (end <= begin || !have_records(2)) return 0;
   if (end - begin > wanted_bytes) begin = end - round_up(wanted_bytes, page_bytes_);
   bin_remove(index);
-  if (end < high) {
-    const BlockIndex above = new_record();
-    at(above).address.store(end, std::memory_order_relaxed);
-    at(above).bytes = high - end;
-    append_after(index, above);
-    bin_insert(above);
-  }
+  if (end < high) bin_insert(split_off(index, end - low));
   BlockIndex moving = index;
   if (begin > low) {
-    moving = new_record();
-    at(moving).address.store(begin, std::memory_order_relaxed);
-    append_after(index, moving);
-    at(index).bytes = begin - low;
+    moving = split_off(index, begin - low);
     bin_insert(index);
   }
-  at(moving).bytes = end - begin;
   at(moving).set(BlockState::moving);
   out.push_back(moving);
   return end - begin;

@@ -132,6 +132,7 @@ class Region {
   unsigned next_used_bin(unsigned bin) const noexcept;
   void cut(BlockIndex index, std::size_t bytes);
   void append_after(BlockIndex index, BlockIndex added) noexcept;
+  BlockIndex split_off(BlockIndex index, std::size_t first_bytes) noexcept;
   void remove_record(BlockIndex index) noexcept;
 
   BlockIndex make_free(BlockIndex index);

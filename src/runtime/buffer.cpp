@@ -14,31 +14,6 @@ using namespace runtime;
 
 namespace {
 
-probe::MemoryType probe_type(MemoryKind kind) {
-  switch (kind) {
-    case MemoryKind::device: return probe::MemoryType::device;
-    case MemoryKind::host: return probe::MemoryType::pinned;
-    case MemoryKind::shared: return probe::MemoryType::shared;
-  }
-  return probe::MemoryType::unknown;
-}
-
-void publish_memory(const DeviceState& device, probe::MemoryAction action, MemoryKind kind, const void* address, std::size_t bytes,
-                    std::uint64_t total) noexcept {
-  const probe::Subscriber* subscriber = listener();
-  if (subscriber == nullptr || (subscriber->wanted.load(std::memory_order_relaxed) & probe::kMemory) == 0) return;
-  probe::MemoryEvent event;
-  event.time_ns = now_ns();
-  event.address = reinterpret_cast<std::uintptr_t>(address);
-  event.bytes = bytes;
-  event.total_bytes = total;
-  event.device = device.probe_id;
-  event.context = device.context_id;
-  event.action = action;
-  event.type = probe_type(kind);
-  subscriber->memory(event);
-}
-
 bool is_out_of_memory(const Error& error) {
   return error.code == ErrorCode::out_of_device_memory || error.code == ErrorCode::out_of_host_memory;
 }
@@ -58,19 +33,6 @@ Result<void*> allocate_waiting(DeviceState& device, hal::MemoryProvider& memory,
 }
 
 }  // namespace
-
-namespace runtime {
-
-void free_memory(DeviceState& device, const DeferredFree::Block& block) noexcept {
-  // Told when nothing uses it any more, and before its address can be another block's.
-  forget_memory(block.data);
-  const std::uint64_t total = device.allocated_bytes.fetch_sub(block.bytes, std::memory_order_relaxed) - block.bytes;
-  publish_memory(device, probe::MemoryAction::release, block.kind, block.data, block.bytes, total);
-  const probe::Scope scope;
-  device.device.load(std::memory_order_acquire)->memory(block.kind)->free(block.data);
-}
-
-}  // namespace runtime
 
 Result<Buffer> Buffer::allocate(std::size_t bytes, MemoryKind kind, int device_index) {
   XPU_TRY_ASSIGN(DeviceState * device, use_device(device_index));

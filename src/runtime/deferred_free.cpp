@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/publishing.hpp"
 #include "runtime/state.hpp"
 
 namespace xpu::runtime {
@@ -93,7 +94,14 @@ std::vector<std::shared_ptr<DeferredFree::Held>> DeferredFree::held() const {
 }
 
 void DeferredFree::free_now(const Block& block) noexcept {
-  free_memory(device_, block);
+  // Told when nothing uses it any more, and before its address can be another block's.
+  forget_memory(block.data);
+  const std::uint64_t total = device_.allocated_bytes.fetch_sub(block.bytes, std::memory_order_relaxed) - block.bytes;
+  publish_memory(device_, probe::MemoryAction::release, block.kind, block.data, block.bytes, total);
+  {
+    const probe::Scope scope;
+    device_.device.load(std::memory_order_acquire)->memory(block.kind)->free(block.data);
+  }
   freed_count_.fetch_add(1, std::memory_order_release);
 }
 

@@ -58,7 +58,4 @@ class DeferredFree {
   std::atomic<std::uint64_t> freed_count_{0};
 };
 
-/// Gives it back to the driver at once, and says so to whoever listens.
-void free_memory(DeviceState& device, const DeferredFree::Block& block) noexcept;
-
 }  // namespace xpu::runtime

@@ -149,8 +149,11 @@ Result<> Event::synchronize() const {
   {
     PublishedCall call(&ApiNames::synchronize_event, probe::WaitType::events, *device_, nullptr, event_->native_handle());
     const probe::Scope scope;
-    XPU_TRY_ASSIGN(const bool is_complete, call.finish(event_->query()));
-    if (!is_complete && stream_ != nullptr) XPU_TRY(call.finish(check_can_wait(*stream_)));
+    if (Result<> can_wait = stream_ == nullptr ? Result<>() : check_can_wait(*stream_); !can_wait) [[unlikely]] {
+      // What it captured may be over though the stream is not.
+      XPU_TRY_ASSIGN(const bool is_complete, call.finish(event_->query()));
+      if (!is_complete) return call.finish(std::move(can_wait));
+    }
     XPU_TRY(call.finish(event_->synchronize_blocking()));
   }
   reached(gpu_trace::Point::event_synchronization, event_->native_handle());

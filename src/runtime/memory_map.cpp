@@ -5,7 +5,7 @@
 #include "runtime/publishing.hpp"
 #include "runtime/state.hpp"
 
-// Which addresses are the runtime's own allocations: asked for each copy that somebody listens to.
+// Which addresses are the runtime's own allocations: asked for each copy that somebody listens to; and what is said of memory.
 
 namespace xpu::runtime {
 namespace {
@@ -22,6 +22,15 @@ std::map<std::uintptr_t, Range>& ranges() XPU_REQUIRES(g_memory_mutex) {
   return *all;
 }
 
+probe::MemoryType probe_type(hal::MemoryKind kind) noexcept {
+  switch (kind) {
+    case hal::MemoryKind::device: return probe::MemoryType::device;
+    case hal::MemoryKind::host: return probe::MemoryType::pinned;
+    case hal::MemoryKind::shared: return probe::MemoryType::shared;
+  }
+  return probe::MemoryType::unknown;
+}
+
 struct Place {
   probe::MemoryType type = probe::MemoryType::host;
   const DeviceState* device = nullptr;
@@ -35,12 +44,7 @@ Place place_of(const void* address) noexcept {
   if (next == all.begin()) return {};
   const auto& [begin, range] = *--next;
   if (value - begin >= range.bytes) return {};
-  switch (range.kind) {
-    case hal::MemoryKind::device: return {probe::MemoryType::device, range.device};
-    case hal::MemoryKind::host: return {probe::MemoryType::pinned, range.device};
-    case hal::MemoryKind::shared: return {probe::MemoryType::shared, range.device};
-  }
-  return {};
+  return {probe_type(range.kind), range.device};
 }
 
 bool is_on_device(const Place& place) { return place.type == probe::MemoryType::device || place.type == probe::MemoryType::shared; }
@@ -55,6 +59,22 @@ void remember_memory(const void* address, std::size_t bytes, hal::MemoryKind kin
 bool forget_memory(const void* address) noexcept {
   const base::MutexLock lock(g_memory_mutex);
   return ranges().erase(reinterpret_cast<std::uintptr_t>(address)) != 0;
+}
+
+void publish_memory(const DeviceState& device, probe::MemoryAction action, hal::MemoryKind kind, const void* address, std::size_t bytes,
+                    std::uint64_t total) noexcept {
+  const probe::Subscriber* subscriber = listener();
+  if (subscriber == nullptr || (subscriber->wanted.load(std::memory_order_relaxed) & probe::kMemory) == 0) return;
+  probe::MemoryEvent event;
+  event.time_ns = now_ns();
+  event.address = reinterpret_cast<std::uintptr_t>(address);
+  event.bytes = bytes;
+  event.total_bytes = total;
+  event.device = device.probe_id;
+  event.context = device.context_id;
+  event.action = action;
+  event.type = probe_type(kind);
+  subscriber->memory(event);
 }
 
 probe::CopyDetail describe_copy(const DeviceState& device, const void* destination, const void* source, std::size_t bytes) noexcept {

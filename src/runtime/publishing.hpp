@@ -54,6 +54,9 @@ void set_api_names(const ApiNames& names) noexcept;
 void remember_memory(const void* address, std::size_t bytes, hal::MemoryKind kind, const DeviceState& device);
 /// False when it is none.
 bool forget_memory(const void* address) noexcept;
+/// `total`: bytes of the device that are allocated now.
+void publish_memory(const DeviceState& device, probe::MemoryAction action, hal::MemoryKind kind, const void* address, std::size_t bytes,
+                    std::uint64_t total) noexcept;
 probe::CopyDetail describe_copy(const DeviceState& device, const void* destination, const void* source, std::size_t bytes) noexcept;
 probe::CopyDetail describe_fill(const void* destination, std::size_t bytes, const void* pattern, std::size_t pattern_bytes) noexcept;
 

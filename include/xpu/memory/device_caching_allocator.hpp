@@ -15,6 +15,8 @@
 
 namespace xpu::memory {
 
+class DeviceAllocator;
+
 /// Memory of one device, cached by stream. What is freed can be allocated again on its own stream at once, because work of a stream runs in
 /// order; `record_use` says that other streams use it, too, and holds it back until they have come that far. Nothing goes back to the
 /// device before every stream that could touch it is known to be done with it.
@@ -25,8 +27,8 @@ namespace xpu::memory {
 /// Only tests destroy one: a program's allocators live for ever, because destructors of static objects may still free memory.
 class XPU_EXPORT DeviceCachingAllocator {
  public:
-  /// `memory` and `progress` must outlive the allocator. Error invalid_argument for options that `check_config` refuses, unsupported when
-  /// expandable segments are asked for and the device cannot map memory.
+  /// `memory` and `progress` must outlive the allocator. Error invalid_argument for options that `check_config` refuses; unsupported for
+  /// max_split_size_mb and garbage_collection_threshold, and when expandable segments are asked for and the device cannot map memory.
   static Result<std::unique_ptr<DeviceCachingAllocator>> create(hal::MemoryProvider& memory, hal::QueueProgress& progress,
                                                                 const Config& config = {});
   ~DeviceCachingAllocator();
@@ -42,10 +44,10 @@ class XPU_EXPORT DeviceCachingAllocator {
   /// Work of another stream that was submitted, or will be before the block is freed, uses the block. False when the address is not the
   /// begin of a live block.
   bool record_use(void* address, const StreamRef& stream);
-  /// Gives everything that is free back to the device; does not wait when nothing is.
-  Result<> empty_cache();
+  /// Gives everything that is free back to the device, but what streams that are capturing may use; does not wait when nothing is free.
+  void empty_cache();
 
-  /// A share of the device's memory, in [0, 1], that may be taken from now on. Error invalid_argument outside of it.
+  /// A share of the device's memory, in (0, 1], that may be taken from now on. Error invalid_argument outside of it.
   Result<> set_memory_fraction(double fraction);
   double memory_fraction() const noexcept;
   bool has_expandable_segments() const noexcept;
@@ -58,9 +60,8 @@ class XPU_EXPORT DeviceCachingAllocator {
   Snapshot snapshot() const;
 
  private:
-  class Implementation;
-  explicit DeviceCachingAllocator(std::unique_ptr<Implementation> implementation) noexcept;
-  const std::unique_ptr<Implementation> implementation_;
+  explicit DeviceCachingAllocator(std::unique_ptr<DeviceAllocator> allocator) noexcept;
+  const std::unique_ptr<DeviceAllocator> allocator_;
 };
 
 }  // namespace xpu::memory

@@ -9,6 +9,7 @@
 #include "xpu/base/result.hpp"
 #include "xpu/hal/device.hpp"
 #include "xpu/hal/queue_progress.hpp"
+#include "xpu/memory/statistics.hpp"
 #include "xpu/memory/stream_ref.hpp"
 
 namespace xpu::memory {
@@ -28,22 +29,17 @@ struct HostCachingOptions {
 /// What PyTorch reports of its pinned memory, by its names, and `pending_bytes`. `reserved_bytes` is the sum of `allocated_bytes`,
 /// `pending_bytes` and what is cached.
 struct HostStatistics {
-  struct Sum {
-    std::int64_t current = 0;
-    std::int64_t peak = 0;                  ///< Of `current`, since it was reset.
-    std::int64_t allocated = 0, freed = 0;  ///< All that was ever added and taken away, since it was reset.
-  };
   struct Duration {
     std::int64_t total_us = 0, count = 0;  ///< Since the accumulated statistics were reset.
     std::int64_t max_us = 0, min_us = 0;   ///< Since the peaks were reset; 0 when nothing happened since.
     std::int64_t last_us = 0;
   };
 
-  Sum allocation;                            ///< Blocks that were handed out and not freed.
-  Sum allocated_bytes;                       ///< Their bytes, rounded as they are handed out.
-  Sum pending_bytes;                         ///< Of blocks that were freed while streams may still use them.
-  Sum segment;                               ///< Allocations of the driver's.
-  Sum reserved_bytes;                        ///< Their bytes.
+  StatisticsCounter allocation;              ///< Blocks that were handed out and not freed.
+  StatisticsCounter allocated_bytes;         ///< Their bytes, rounded as they are handed out.
+  StatisticsCounter pending_bytes;           ///< Of blocks that were freed while streams may still use them.
+  StatisticsCounter segment;                 ///< Allocations of the driver's.
+  StatisticsCounter reserved_bytes;          ///< Their bytes.
   Duration host_alloc_time, host_free_time;  ///< What the driver takes for them.
   std::int64_t num_host_alloc = 0, num_host_free = 0;
 };

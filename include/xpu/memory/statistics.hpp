@@ -9,7 +9,7 @@
 
 namespace xpu::memory {
 
-/// One sum: `current` = `allocated` - `freed` since both were last reset to it; `peak` since the peaks were last reset.
+/// One sum. `peak`, and `allocated` and `freed`, all that was ever added and taken away, count since they were last reset.
 struct StatisticsCounter {
   std::int64_t current = 0, peak = 0, allocated = 0, freed = 0;
   bool operator==(const StatisticsCounter&) const = default;
