@@ -27,6 +27,7 @@ using namespace xpu::trace;
 
 struct Process {
   std::unordered_map<std::uint32_t, std::string> strings;
+  std::uint32_t continued_string = 0;  ///< 0: none.
   std::unordered_map<std::uint32_t, std::uint32_t> kernel_names, queue_devices;
   std::unordered_map<std::uint32_t, TickUnit> units;
   std::map<std::uint32_t, std::vector<ClockPoint>> readings;
@@ -57,7 +58,11 @@ void take(Process& process, const RecordHeader& header) {
   switch (static_cast<RecordKind>(header.kind)) {
     case RecordKind::string: {
       const auto record = as<StringRecord>(header);
-      process.strings[record.id].append(reinterpret_cast<const char*>(&header) + sizeof(StringRecord), record.bytes);
+      // A text may be there again, and whole, when definitions had to be written a second time.
+      std::string& text = process.strings[record.id];
+      if (process.continued_string != record.id) text.clear();
+      text.append(reinterpret_cast<const char*>(&header) + sizeof(StringRecord), record.bytes);
+      process.continued_string = (header.flags & kFlagContinues) != 0 ? record.id : 0;
       break;
     }
     case RecordKind::kernel: {
