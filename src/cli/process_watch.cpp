@@ -73,14 +73,12 @@ std::vector<std::string> mapped_files(std::string_view maps) {
   return files;
 }
 
-/// The end of the stack's mapping, as text.
-std::string stack_end(std::string_view maps) {
-  const auto name = maps.find("[stack]");
-  if (name == std::string_view::npos) return {};
-  const auto line = maps.rfind('\n', name);
-  std::string_view range = maps.substr(line == std::string_view::npos ? 0 : line + 1);
-  range = range.substr(0, range.find(' '));
-  return std::string(range.substr(std::min(range.find('-'), range.size())));
+/// What exec handed a process beside its environment: where its image, its stack and its random bytes lie, so another exec of the same
+/// file has another one. Empty while exec is at work, when the process is gone, or when its memory is closed to us.
+std::string auxiliary_vector(pid_t pid) {
+  std::string vector = read_file(fmt::format("/proc/{}/auxv", pid)).value_or(std::string());
+  if (vector.size() <= sizeof(Elf64_auxv_t)) vector.clear();  // only its end mark: not filled in yet
+  return vector;
 }
 
 /// The dynamic linker is there and nothing that it has to map.
@@ -97,12 +95,10 @@ bool is_still_linking(const std::vector<std::string>& files) {
   return linker;
 }
 
-bool is_secure(pid_t pid) {
-  const auto auxv = read_file(fmt::format("/proc/{}/auxv", pid));
-  if (!auxv) return false;
-  for (std::size_t at = 0; at + sizeof(Elf64_auxv_t) <= auxv->size(); at += sizeof(Elf64_auxv_t)) {
+bool is_secure(std::string_view auxiliary_vector) {
+  for (std::size_t at = 0; at + sizeof(Elf64_auxv_t) <= auxiliary_vector.size(); at += sizeof(Elf64_auxv_t)) {
     Elf64_auxv_t entry{};
-    std::memcpy(&entry, auxv->data() + at, sizeof entry);
+    std::memcpy(&entry, auxiliary_vector.data() + at, sizeof entry);
     if (entry.a_type == AT_SECURE) return entry.a_un.a_val != 0;
   }
   return false;
@@ -187,16 +183,21 @@ void ProcessWatch::add_children(pid_t pid, std::vector<pid_t>& found) const {
   }
 }
 
-ImageSight& ProcessWatch::image_of(pid_t pid, const std::string& executable, const std::string& stack) {
+ImageSight* ProcessWatch::find_image(pid_t pid, const std::string& executable, const std::string& auxiliary_vector) {
   for (auto image = images_.rbegin(); image != images_.rend(); ++image) {
-    if (image->pid == pid && image->executable == executable && image->stack == stack) return *image;
+    if (image->pid == pid && image->executable == executable && image->auxiliary_vector == auxiliary_vector) return &*image;
   }
+  return nullptr;
+}
+
+ImageSight& ProcessWatch::image_of(pid_t pid, const std::string& executable, const std::string& auxiliary_vector) {
+  if (ImageSight* known = find_image(pid, executable, auxiliary_vector)) return *known;
   // A program that starts thousands of others is described by the latest ones.
   if (images_.size() == kMostImages) images_.erase(images_.begin());
   ImageSight image;
   image.pid = pid;
   image.executable = executable;
-  image.stack = stack;
+  image.auxiliary_vector = auxiliary_vector;
   images_.push_back(std::move(image));
   return images_.back();
 }
@@ -213,6 +214,7 @@ bool ProcessWatch::loader_knows_layers(pid_t pid, const std::string& loader) {
 }
 
 void ProcessWatch::look_at(pid_t pid) {
+  const std::string auxv = auxiliary_vector(pid);
   const std::string executable = executable_of(pid);
   const auto maps = read_file(fmt::format("/proc/{}/maps", pid));
   if (!maps) {
@@ -222,27 +224,20 @@ void ProcessWatch::look_at(pid_t pid) {
   }
   std::vector<std::string> files = mapped_files(*maps);
   if (files.empty() || is_still_linking(files)) return;
+  const ImageSight* known = find_image(pid, executable, auxv);
+  // Judged once: programs write over this memory to change their title.
+  std::optional<std::string> environment;
+  if (known == nullptr || !known->environment_known) environment = read_file(fmt::format("/proc/{}/environ", pid));
+  // A process may have ended, or executed another program, between two of these: then they are of no image, or of two.
+  if (auxv.empty() || auxiliary_vector(pid) != auxv) return;
 
-  ImageSight& image = image_of(pid, executable, stack_end(*maps));
+  ImageSight& image = image_of(pid, executable, auxv);
   if (++image.looks == 1) {
-    image.privileged = is_secure(pid);
+    image.privileged = is_secure(auxv);
     image.foreign_machine = foreign_machine(pid);
   }
-  if (!image.environment_known) {
-    // Judged once: programs write over this memory to change their title.
-    if (const auto environ = read_file(fmt::format("/proc/{}/environ", pid))) {
-      image.environment_known = true;
-      std::vector<const char*> variables;
-      for (std::size_t at = 0; at < environ->size(); at += std::strlen(environ->c_str() + at) + 1)
-        variables.push_back(environ->c_str() + at);
-      variables.push_back(nullptr);
-      const char* record = find_variable(variables.data(), kRecordVariable);
-      const char* layers = find_variable(variables.data(), kLayersVariable);
-      image.has_record = record != nullptr && live_path_ == record;
-      image.has_layers = layers != nullptr;
-      image.layers = layers == nullptr ? "" : layers;
-    }
-  }
+  // At the very end of exec it is still empty. One that is empty at the next look as well was handed over so.
+  if (environment && (!environment->empty() || image.looks > 1)) note_environment(image, *environment);
   // As it is now: the dynamic linker maps a layer for a moment before it finds that one of its libraries is missing.
   image.layer_mapped = std::find(files.begin(), files.end(), layer_path_) != files.end();
   for (const std::string& file : files) {
@@ -253,6 +248,19 @@ void ProcessWatch::look_at(pid_t pid) {
   }
   // A program may close the loader again before it ends.
   if (files.size() >= image.files.size()) image.files = std::move(files);
+}
+
+void ProcessWatch::note_environment(ImageSight& image, const std::string& environment) const {
+  image.environment_known = true;
+  std::vector<const char*> variables;
+  for (std::size_t at = 0; at < environment.size(); at += std::strlen(environment.c_str() + at) + 1)
+    variables.push_back(environment.c_str() + at);
+  variables.push_back(nullptr);
+  const char* record = find_variable(variables.data(), kRecordVariable);
+  const char* layers = find_variable(variables.data(), kLayersVariable);
+  image.has_record = record != nullptr && live_path_ == record;
+  image.has_layers = layers != nullptr;
+  image.layers = layers == nullptr ? "" : layers;
 }
 
 }  // namespace xpu::cli

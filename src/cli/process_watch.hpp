@@ -13,11 +13,11 @@ namespace xpu::cli {
 /// What was seen of one program image: a process between two calls of exec.
 struct ImageSight {
   pid_t pid = 0;
-  std::string executable;       ///< Empty when it could not be read.
-  std::string stack;            ///< Where its stack ends: another one means another exec of the same file.
-  unsigned looks = 0;           ///< With its libraries mapped, or of a program without any.
-  bool privileged = false;      ///< AT_SECURE, or closed to us and with other users, groups or capabilities than ours.
-  std::string foreign_machine;  ///< "a 32-bit program" when the image is of another machine than ours, else empty.
+  std::string executable;        ///< Empty when it could not be read.
+  std::string auxiliary_vector;  ///< What exec handed it (proc(5), auxv): another one means another exec of the same file.
+  unsigned looks = 0;            ///< With its libraries mapped, or of a program without any.
+  bool privileged = false;       ///< AT_SECURE, or closed to us and with other users, groups or capabilities than ours.
+  std::string foreign_machine;   ///< "a 32-bit program" when the image is of another machine than ours, else empty.
 
   bool environment_known = false;  ///< The three below are what exec handed over.
   bool has_record = false;         ///< XPU_RECORD is ours.
@@ -52,7 +52,10 @@ class ProcessWatch {
  private:
   void look_at(pid_t pid);
   void add_children(pid_t pid, std::vector<pid_t>& found) const;
-  ImageSight& image_of(pid_t pid, const std::string& executable, const std::string& stack);
+  ImageSight* find_image(pid_t pid, const std::string& executable, const std::string& auxiliary_vector);
+  /// The same, added when it is new.
+  ImageSight& image_of(pid_t pid, const std::string& executable, const std::string& auxiliary_vector);
+  void note_environment(ImageSight& image, const std::string& environment) const;
   bool loader_knows_layers(pid_t pid, const std::string& loader);
 
   pid_t program_;

@@ -138,6 +138,39 @@ TEST_F(Watch, AProcessThatIsGoneIsNoFailure) {
   EXPECT_TRUE(watch.images().empty());
 }
 
+TEST_F(Watch, AProcessThatExecutesOrEndsDuringALookIsSeenWholeOrNotAtAll) {
+  // Shells that execute each other in one process and at last this program, whose map is longer than one read of it, each with exactly one
+  // of the two variables.
+  const std::string path = folder_ + "/chain";
+  std::ofstream(path) << "n=$(($1 - 1))\n"
+                         "[ $n -gt 0 ] || exec \"$2\" --gtest_list_tests > /dev/null\n"
+                         "if [ \"$XPU_RECORD\" ]; then unset XPU_RECORD; export OPENCL_LAYERS=/a.so\n"
+                         "else unset OPENCL_LAYERS; export XPU_RECORD=/live; fi\n"
+                         "exec sh \"$0\" $n \"$2\"\n";
+  const std::string ourselves = std::filesystem::read_symlink("/proc/self/exe").string();
+  std::uint64_t images = 0, unknown = 0;
+  const std::uint64_t end_ns = now_ns() + 2'000'000'000;
+  while (now_ns() < end_ns || images == 0) {
+    std::string program = "sh", script = path, count = "3", last = ourselves, record = "XPU_RECORD=/live";
+    char* const arguments[] = {program.data(), script.data(), count.data(), last.data(), nullptr};
+    char* const environment[] = {record.data(), nullptr};
+    pid_t child = 0;
+    ASSERT_EQ(posix_spawnp(&child, "sh", nullptr, nullptr, arguments, environment), 0);
+    ProcessWatch watch(child, "/live", "/nowhere/layer.so", now_ns());
+    while (waitpid(child, nullptr, WNOHANG) == 0) watch.look();
+    for (const ImageSight& image : watch.images()) {
+      EXPECT_NE(image.executable, "");
+      if (image.environment_known) {
+        EXPECT_NE(image.has_record, image.has_layers) << "record " << image.has_record;
+      } else {
+        ++unknown;
+      }
+    }
+    images += watch.images().size();
+  }
+  EXPECT_LE(unknown, images / 20) << "of " << images;
+}
+
 TEST_F(Watch, ALayerThatWasUnmappedAgainDidNotStay) {
   const std::string path = folder_ + "/layer.so";
   ProcessWatch watch(getpid(), "/live", path, now_ns());
