@@ -13,11 +13,12 @@ std::uint32_t number_this_thread() noexcept {
   return t_thread_number;
 }
 
-Arena::Arena(const Shared& shared, std::uint16_t index, const ArenaKey& key, bool is_expandable) noexcept
+Arena::Arena(const Shared& shared, std::uint16_t index, const ArenaKey& key, const Kind& kind) noexcept
     : shared_(shared),
       key_(key),
-      small_(shared.blocks, shared.addresses, index, {true, is_expandable}),
-      large_(shared.blocks, shared.addresses, index, {false, is_expandable}) {}
+      is_expandable_(kind.is_expandable),
+      small_(shared.blocks, shared.addresses, index, {true, kind.is_expandable, kind.no_split}),
+      large_(shared.blocks, shared.addresses, index, {false, kind.is_expandable, kind.no_split}) {}
 
 Arena::Taken Arena::take_of(BlockIndex index, std::size_t bytes, std::size_t requested_bytes) {
   const BlockIndex taken = region_of(bytes).take_of(index, bytes);

@@ -10,6 +10,7 @@
 #include "memory/block_table.hpp"
 #include "memory/epoch_clock.hpp"
 #include "memory/futex_lock.hpp"
+#include "memory/pool_table.hpp"
 #include "memory/region.hpp"
 #include "memory/stream_table.hpp"
 #include "memory/totals.hpp"
@@ -19,7 +20,7 @@ namespace xpu::memory {
 /// Whose memory an arena holds.
 struct ArenaKey {
   std::int64_t stream = 0;
-  std::uint64_t pool = 0;
+  PoolSlot pool = 0;
   bool operator==(const ArenaKey&) const = default;
 };
 
@@ -30,8 +31,8 @@ inline Pool pool_of(const Block& block) noexcept { return block.is_small ? kSmal
 /// A small number for the calling thread; never 0.
 inline std::uint32_t this_thread_number() noexcept { return t_thread_number != 0 ? t_thread_number : number_this_thread(); }
 
-/// The memory of one stream: its small and its large blocks, those that wait for other streams, and its sums. Lives as long as the
-/// allocator. Everything is under `lock` but what says otherwise.
+/// The memory of one stream in one pool: its small and its large blocks, those that wait for other streams, and its sums. Lives as long as
+/// the allocator. Everything is under `lock` but what says otherwise.
 class alignas(128) Arena {
  public:
   /// What the arenas of a device share.
@@ -47,11 +48,17 @@ class alignas(128) Arena {
     bool exceeds_allowance = false;  ///< See `Totals`.
   };
 
-  Arena(const Shared& shared, std::uint16_t index, const ArenaKey& key, bool is_expandable) noexcept;
+  struct Kind {
+    bool is_expandable = false;
+    bool no_split = false;
+  };
+
+  Arena(const Shared& shared, std::uint16_t index, const ArenaKey& key, const Kind& kind) noexcept;
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
   const ArenaKey& key() const noexcept { return key_; }
+  bool is_expandable() const noexcept { return is_expandable_; }
 
   FutexLock lock;
 
@@ -91,6 +98,8 @@ class alignas(128) Arena {
   /// What its pending blocks wait for, the oldest first.
   std::vector<Epoch> waits() const XPU_REQUIRES(lock);
 
+  /// None of its memory is in use, as far as is known without asking.
+  bool is_idle() const noexcept XPU_REQUIRES(lock) { return value(kSmallPool, kActive) == 0 && value(kLargePool, kActive) == 0; }
   Region& region(bool is_small) noexcept XPU_REQUIRES(lock) { return is_small ? small_ : large_; }
   Totals& totals() noexcept XPU_REQUIRES(lock) { return totals_; }
   /// Whether what is inactive exceeds an allowance: it does so without an allocation.
@@ -119,7 +128,7 @@ class alignas(128) Arena {
     bool is_exceeded = totals_.add(pool, {1, static_cast<std::int64_t>(taken.bytes), static_cast<std::int64_t>(requested_bytes)});
     if (shared_.pending_blocks.load(std::memory_order_relaxed) != 0) [[unlikely]]
       is_exceeded |= totals_.exceeds_active(pool);
-    if (!small_.kind().is_expandable) is_exceeded |= exceeds_inactive(pool);
+    if (!is_expandable_) is_exceeded |= exceeds_inactive(pool);
     return {index, is_exceeded};
   }
   void release(BlockIndex index) XPU_REQUIRES(lock) {
@@ -135,6 +144,7 @@ class alignas(128) Arena {
 
   const Shared shared_;
   const ArenaKey key_;
+  const bool is_expandable_;
   Totals totals_ XPU_GUARDED_BY(lock);
   Region small_ XPU_GUARDED_BY(lock), large_ XPU_GUARDED_BY(lock);
   std::vector<Pending> pending_ XPU_GUARDED_BY(lock);  // an entry for each use; Block::uses counts those that are left

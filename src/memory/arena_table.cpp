@@ -2,13 +2,13 @@
 
 namespace xpu::memory {
 
-Arena* ArenaTable::find_or_add(const Arena::Shared& shared, const ArenaKey& key, bool is_expandable) {
+Arena* ArenaTable::find_or_add(const Arena::Shared& shared, const ArenaKey& key, const Arena::Kind& kind) {
   if (Arena* const known = find(key)) return known;
   const base::MutexLock lock(mutex_);
   if (Arena* const known = find(key)) return known;
   const std::size_t index = count();
   if (index == kMostArenas) return nullptr;
-  owned_[index] = std::make_unique<Arena>(shared, static_cast<std::uint16_t>(index), key, is_expandable);
+  owned_[index] = std::make_unique<Arena>(shared, static_cast<std::uint16_t>(index), key, kind);
   Arena* const added = owned_[index].get();
   arenas_[index].store(added, std::memory_order_release);
   count_.store(index + 1, std::memory_order_release);

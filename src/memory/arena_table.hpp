@@ -24,7 +24,7 @@ class ArenaTable {
     }
   }
   /// Null when there are too many.
-  Arena* find_or_add(const Arena::Shared& shared, const ArenaKey& key, bool is_expandable) XPU_EXCLUDES(mutex_);
+  Arena* find_or_add(const Arena::Shared& shared, const ArenaKey& key, const Arena::Kind& kind) XPU_EXCLUDES(mutex_);
 
   Arena& at(std::uint16_t index) const noexcept { return *arenas_[index].load(std::memory_order_acquire); }
   std::size_t count() const noexcept { return count_.load(std::memory_order_acquire); }
@@ -37,7 +37,7 @@ class ArenaTable {
  private:
   static constexpr std::size_t kPlaces = 2 * kMostArenas;  // at most half full
   static std::size_t place_of(const ArenaKey& key) noexcept {
-    const std::uint64_t mixed = (static_cast<std::uint64_t>(key.stream) ^ key.pool << 32) * 0x9e3779b97f4a7c15;
+    const std::uint64_t mixed = (static_cast<std::uint64_t>(key.stream) ^ std::uint64_t{key.pool} << 32) * 0x9e3779b97f4a7c15;
     return static_cast<std::size_t>(mixed >> 51) % kPlaces;
   }
 
@@ -46,6 +46,25 @@ class ArenaTable {
   std::array<std::atomic<Arena*>, kPlaces> places_{};
   std::array<std::atomic<Arena*>, kMostArenas> arenas_{};
   std::array<std::unique_ptr<Arena>, kMostArenas> owned_ XPU_GUARDED_BY(mutex_);
+};
+
+/// Holds the locks of all arenas that there are, so that what is seen is one moment. Whoever has one takes no lock of another arena.
+class AllArenasLock {
+ public:
+  explicit AllArenasLock(const ArenaTable& arenas) noexcept XPU_NO_THREAD_SAFETY_ANALYSIS : arenas_(arenas), count_(arenas.count()) {
+    for (std::size_t index = 0; index < count_; ++index) arenas_.at(static_cast<std::uint16_t>(index)).lock.lock();
+  }
+  ~AllArenasLock() XPU_NO_THREAD_SAFETY_ANALYSIS {
+    for (std::size_t index = count_; index-- > 0;) arenas_.at(static_cast<std::uint16_t>(index)).lock.unlock();
+  }
+  AllArenasLock(const AllArenasLock&) = delete;
+  AllArenasLock& operator=(const AllArenasLock&) = delete;
+  /// The arenas below this number.
+  std::size_t count() const noexcept { return count_; }
+
+ private:
+  const ArenaTable& arenas_;
+  const std::size_t count_;
 };
 
 }  // namespace xpu::memory

@@ -8,10 +8,11 @@
 namespace xpu::memory {
 
 DeviceAllocator::DeviceAllocator(hal::MemoryProvider& memory, hal::QueueProgress& progress, std::uint64_t total_bytes, const Config& config,
-                                 bool is_expandable)
+                                 bool is_expandable, int device)
     : config_(config),
       is_expandable_(is_expandable),
       rounds_by_division_(config.roundup_power2_divisions != RoundupDivisions{}),
+      device_(device),
       memory_(memory, total_bytes),
       clock_(progress) {
   set_fraction(config.per_process_memory_fraction);
@@ -19,28 +20,34 @@ DeviceAllocator::DeviceAllocator(hal::MemoryProvider& memory, hal::QueueProgress
 
 DeviceAllocator::~DeviceAllocator() {
   // Only tests come here. What is live goes with the rest.
-  std::vector<std::pair<const Block*, Pool>> with_memory;
+  struct WithMemory {
+    const Block* block;
+    Pool pool;
+    bool is_mapped;
+  };
+  std::vector<WithMemory> with_memory;
   arenas_.for_each([&](Arena& arena) {
     const FutexLockGuard lock(arena.lock);
     for (const bool is_small_pool : {true, false}) {
       arena.region(is_small_pool).for_each_block([&](BlockIndex, const Block& block) {
-        if (!block.is(BlockState::hole)) with_memory.emplace_back(&block, is_small_pool ? kSmallPool : kLargePool);
+        if (!block.is(BlockState::hole)) with_memory.push_back({&block, is_small_pool ? kSmallPool : kLargePool, arena.is_expandable()});
       });
     }
   });
   // The blocks of a segment are freed as one; pages can be unmapped block by block only in whole.
   for (std::size_t first = 0; first < with_memory.size();) {
-    const Block& block = *with_memory[first].first;
+    const auto& [begin, pool, is_mapped] = with_memory[first];
+    const Block& block = *begin;
     std::uint64_t end = block.begin() + block.bytes;
     std::size_t next = first + 1;
-    while (next < with_memory.size() && with_memory[next].first->previous != 0 && with_memory[next].first->begin() == end) {
-      end += with_memory[next++].first->bytes;
+    while (next < with_memory.size() && with_memory[next].block->previous != 0 && with_memory[next].block->begin() == end) {
+      end += with_memory[next++].block->bytes;
     }
     const std::size_t bytes = end - block.begin();
-    if (is_expandable_) {
-      memory_.unmap(block.begin(), bytes, with_memory[first].second);
+    if (is_mapped) {
+      memory_.unmap(block.begin(), bytes, pool);
     } else {
-      memory_.free_segment(block.begin(), bytes, with_memory[first].second);
+      memory_.free_segment(block.begin(), bytes, pool);
     }
     first = next;
   }
@@ -53,9 +60,9 @@ Result<> DeviceAllocator::initialize() {
   return addresses_.initialize();
 }
 
-Result<void*> DeviceAllocator::allocate_out_of_range(std::size_t requested_bytes) const {
+Result<void*> DeviceAllocator::allocate_out_of_range(std::size_t requested_bytes, const StreamRef& stream) {
   if (requested_bytes == 0) return static_cast<void*>(nullptr);
-  return Error{ErrorCode::out_of_device_memory, fmt::format("{} bytes were asked for, more than any device has", requested_bytes)};
+  return out_of_memory(requested_bytes, requested_bytes, stream, "more than any device has");
 }
 
 Result<> DeviceAllocator::refuse_free(const void* pointer) const {
@@ -159,39 +166,47 @@ void DeviceAllocator::reset_peaks() {
   memory_.reset_peaks();
 }
 
-Snapshot DeviceAllocator::snapshot() const {
-  Snapshot result;
-  arenas_.for_each([&](Arena& arena) {
-    const FutexLockGuard lock(arena.lock);
-    arena.collect();
-    for (const bool is_small_pool : {true, false}) {
-      bool is_open = false;
-      arena.region(is_small_pool).for_each_block([&](BlockIndex, const Block& block) {
-        if (block.is(BlockState::hole) || block.is(BlockState::moving)) {
-          is_open = false;
-          return;
-        }
-        if (!is_open || block.previous == 0) {
-          SnapshotSegment& segment = result.segments.emplace_back();
-          segment.address = block.begin();
-          segment.stream = arena.key().stream;
-          segment.is_small = is_small_pool;
-          segment.is_expandable = is_expandable_;
-          is_open = true;
-        }
-        SnapshotSegment& segment = result.segments.back();
-        const bool is_live = block.is(BlockState::live) || block.is(BlockState::remote), is_pending = block.is(BlockState::pending);
-        segment.total_bytes += block.bytes;
-        if (is_live) segment.allocated_bytes += block.bytes;
-        if (is_live) segment.requested_bytes += block.requested_bytes;
-        if (is_live || is_pending) segment.active_bytes += block.bytes;
-        segment.blocks.push_back({block.begin(), block.bytes, is_live || is_pending ? block.requested_bytes : 0,
-                                  is_live      ? SnapshotBlockState::active_allocated
-                                  : is_pending ? SnapshotBlockState::active_pending_free
-                                               : SnapshotBlockState::inactive});
-      });
+void DeviceAllocator::append_segments(Arena& arena, bool is_small, const PoolId& pool, Snapshot& result) {
+  bool is_open = false;
+  arena.region(is_small).for_each_block([&](BlockIndex, const Block& block) {
+    if (block.is(BlockState::hole) || block.is(BlockState::moving)) {
+      is_open = false;
+      return;
     }
+    if (!is_open || block.previous == 0) {
+      SnapshotSegment& segment = result.segments.emplace_back();
+      segment.address = block.begin();
+      segment.stream = arena.key().stream;
+      segment.pool = pool;
+      segment.is_small = is_small;
+      segment.is_expandable = arena.is_expandable();
+      is_open = true;
+    }
+    SnapshotSegment& segment = result.segments.back();
+    const bool is_live = block.is(BlockState::live) || block.is(BlockState::remote), is_pending = block.is(BlockState::pending);
+    segment.total_bytes += block.bytes;
+    if (is_live) segment.allocated_bytes += block.bytes;
+    if (is_live) segment.requested_bytes += block.requested_bytes;
+    if (is_live || is_pending) segment.active_bytes += block.bytes;
+    segment.blocks.push_back({block.begin(), block.bytes, is_live || is_pending ? block.requested_bytes : 0,
+                              is_live      ? SnapshotBlockState::active_allocated
+                              : is_pending ? SnapshotBlockState::active_pending_free
+                                           : SnapshotBlockState::inactive});
   });
+}
+
+// The analysis knows no set of locks.
+Snapshot DeviceAllocator::snapshot() const XPU_NO_THREAD_SAFETY_ANALYSIS {
+  Snapshot result;
+  {
+    const AllArenasLock lock(arenas_);
+    const std::vector<PoolTable::Entry> pools = pools_.all();
+    for (std::size_t index = 0; index < lock.count(); ++index) {
+      Arena& arena = arenas_.at(static_cast<std::uint16_t>(index));
+      arena.collect();
+      for (const bool is_small : {true, false}) append_segments(arena, is_small, pools[arena.key().pool].id, result);
+    }
+  }
   std::sort(result.segments.begin(), result.segments.end(),
             [](const SnapshotSegment& a, const SnapshotSegment& b) { return a.address < b.address; });
   return result;

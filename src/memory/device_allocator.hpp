@@ -3,7 +3,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/mutex.hpp"
@@ -13,6 +15,7 @@
 #include "memory/device_memory.hpp"
 #include "memory/epoch_clock.hpp"
 #include "memory/peaks.hpp"
+#include "memory/pool_table.hpp"
 #include "memory/stream_table.hpp"
 #include "xpu/memory/device_caching_allocator.hpp"
 
@@ -24,27 +27,27 @@ namespace xpu::memory {
 class DeviceAllocator {
  public:
   DeviceAllocator(hal::MemoryProvider& memory, hal::QueueProgress& progress, std::uint64_t total_bytes, const Config& config,
-                  bool is_expandable);
+                  bool is_expandable, int device);
   ~DeviceAllocator();
   DeviceAllocator(const DeviceAllocator&) = delete;
   DeviceAllocator& operator=(const DeviceAllocator&) = delete;
   Result<> initialize();
 
-  [[gnu::always_inline]] Result<void*> allocate(std::size_t requested_bytes, const StreamRef& stream) {
+  [[gnu::always_inline]] Result<void*> allocate(std::size_t requested_bytes, const StreamRef& stream, PoolSlot pool = 0) {
     if (requested_bytes - 1 >= kMostRequestBytes) [[unlikely]]
-      return allocate_out_of_range(requested_bytes);
+      return allocate_out_of_range(requested_bytes, stream);
     const std::size_t bytes = rounds_by_division_ ? memory::block_bytes(requested_bytes, config_) : memory::block_bytes(requested_bytes);
-    Arena* arena = arenas_.find({stream.id, 0});
+    Arena* arena = arenas_.find({stream.id, pool});
     if (arena == nullptr) [[unlikely]]
-      return allocate_slowly(requested_bytes, bytes, stream);
+      return allocate_slowly(requested_bytes, bytes, {stream.id, pool}, stream);
     Arena::Taken taken;
     {
       const FutexLockGuard lock(arena->lock);
       taken = arena->take(bytes, requested_bytes);
     }
     if (taken.block == 0) [[unlikely]]
-      return allocate_slowly(requested_bytes, bytes, stream);
-    return finish(*arena, taken);
+      return allocate_slowly(requested_bytes, bytes, {stream.id, pool}, stream);
+    return finish(taken);
   }
 
   [[gnu::always_inline]] Result<> free(void* pointer) {
@@ -57,7 +60,7 @@ class DeviceAllocator {
     bool is_done = false, is_exceeded = false;
     if (arena.is_owner() && arena.lock.try_lock()) [[likely]] {
       is_done = arena.put_back(found.block);
-      if (!is_expandable_) is_exceeded = arena.exceeds_inactive(pool_of(block));
+      if (!arena.is_expandable()) is_exceeded = arena.exceeds_inactive(pool_of(block));
       arena.lock.unlock();
     } else {
       is_done = arena.put_back_remotely(found.block);
@@ -70,7 +73,11 @@ class DeviceAllocator {
   }
 
   bool record_use(void* pointer, const StreamRef& stream);
+  /// Of all that is in no pool of its own, and of pools that were released.
   void empty_cache();
+  void empty_cache(PoolSlot pool);
+  std::unique_ptr<DevicePool> create_pool(const PoolOptions& options);
+  void release_pool(PoolSlot pool);
   void set_fraction(double fraction) noexcept;
   double fraction() const noexcept { return fraction_.load(std::memory_order_relaxed); }
   bool is_expandable() const noexcept { return is_expandable_; }
@@ -81,20 +88,24 @@ class DeviceAllocator {
   Snapshot snapshot() const;
 
  private:
+  static void append_segments(Arena& arena, bool is_small, const PoolId& pool, Snapshot& result) XPU_REQUIRES(arena.lock);
   /// What one attempt to get memory needs to know.
   struct Request {
     std::size_t requested_bytes, bytes;
     const StreamRef& stream;
     Arena& arena;
+
+    bool is_small() const noexcept { return memory::is_small(bytes); }
   };
 
-  Result<void*> allocate_out_of_range(std::size_t requested_bytes) const;
-  Result<void*> allocate_slowly(std::size_t requested_bytes, std::size_t bytes, const StreamRef& stream);
+  Result<void*> allocate_out_of_range(std::size_t requested_bytes, const StreamRef& stream);
+  Result<void*> allocate_slowly(std::size_t requested_bytes, std::size_t bytes, const ArenaKey& key, const StreamRef& stream);
   Result<> refuse_free(const void* pointer) const;
-  void* finish(Arena& arena, const Arena::Taken& taken) {
+  void* finish(const Arena::Taken& taken) {
+    const Block& block = blocks_[taken.block];
     if (taken.exceeds_allowance) [[unlikely]]
-      peaks_.look_at_all(arenas_, arena, pool_of(blocks_[taken.block]));
-    return reinterpret_cast<void*>(static_cast<std::uintptr_t>(blocks_[taken.block].begin()));
+      peaks_.look_at_all(arenas_, arenas_.at(block.arena.load(std::memory_order_relaxed)), pool_of(block));
+    return reinterpret_cast<void*>(static_cast<std::uintptr_t>(block.begin()));
   }
 
   /// From what is free in the arena after collecting what has come back.
@@ -109,11 +120,19 @@ class DeviceAllocator {
   /// Free memory of one pool of an arena goes back to the device, about that much of it; returns how much did. Waits for the arena's
   /// stream.
   std::size_t give_back(Arena& arena, bool is_small, std::size_t wanted_bytes);
-  /// The arena and pool named here go last.
-  std::size_t give_back_from_all(std::size_t wanted_bytes, Arena* last, bool small_last);
+  /// From the arenas of these pools. The one of `last`, if any, goes last.
+  struct Last {
+    Arena* arena = nullptr;
+    bool is_small = false;
+  };
+  std::size_t give_back_from(const std::vector<bool>& pools, std::size_t wanted_bytes, const Last& last);
+  /// By slot: pools whose memory may be taken for others. `for_allocation`: when there is no other way, else at somebody's wish.
+  std::vector<bool> pools_to_give_back(bool for_allocation) const;
+  /// What is free in pools that offered it, on the request's stream.
+  Arena::Taken take_from_pools(const Request& request);
   void wait_for_pending();
   void collect_all();
-  Error out_of_memory(const Request& request, const Error& refusal);
+  Error out_of_memory(std::size_t requested_bytes, std::size_t wanted_bytes, const StreamRef& stream, std::string refusal);
 
   struct Sums {
     MetricTable<std::int64_t> current{}, freed{};
@@ -127,11 +146,13 @@ class DeviceAllocator {
 
   const Config config_;
   const bool is_expandable_, rounds_by_division_;
+  const int device_;
   DeviceMemory memory_;
   mutable BlockTable blocks_;
   mutable AddressMap addresses_;
   mutable EpochClock clock_;
   StreamTable streams_;
+  PoolTable pools_;
   mutable std::atomic<std::int64_t> pending_blocks_{0};
   ArenaTable arenas_;
   mutable Peaks peaks_;

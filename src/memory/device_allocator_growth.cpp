@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "memory/device_allocator.hpp"
+#include "memory/out_of_memory.hpp"
 
 // The long way to memory: from the device, from what other streams do not need, and by waiting.
 
@@ -16,20 +18,22 @@ constexpr std::size_t kEverything = std::numeric_limits<std::size_t>::max() / 2;
 
 }  // namespace
 
-Result<void*> DeviceAllocator::allocate_slowly(std::size_t requested_bytes, std::size_t bytes, const StreamRef& stream) {
+Result<void*> DeviceAllocator::allocate_slowly(std::size_t requested_bytes, std::size_t bytes, const ArenaKey& key,
+                                               const StreamRef& stream) {
   const Arena::Shared shared{blocks_, addresses_, clock_, streams_, pending_blocks_};
-  Arena* const arena = arenas_.find_or_add(shared, {stream.id, 0}, is_expandable_);
+  const bool no_split = key.pool != 0 && pools_.at(key.pool).options.no_split;
+  Arena* const arena = arenas_.find_or_add(shared, key, {is_expandable_ && !no_split, no_split});
   if (arena == nullptr) {
-    return Error{ErrorCode::unsupported, fmt::format("memory is allocated on more than {} streams", ArenaTable::kMostArenas)};
+    return Error{ErrorCode::unsupported, fmt::format("memory is allocated on more than {} streams and pools", ArenaTable::kMostArenas)};
   }
   clock_.note_stream(stream);
   streams_.index_of(stream);
   const Request request{requested_bytes, bytes, stream, *arena};
-  if (const Arena::Taken taken = take_collected(request); taken.block != 0) return finish(*arena, taken);
+  if (const Arena::Taken taken = take_collected(request); taken.block != 0) return finish(taken);
   Result<Arena::Taken> taken = take_grown(request);
   if (!taken) taken = take_reclaimed(request, std::move(taken).error());
   if (!taken) return std::move(taken).error();
-  return finish(*arena, *taken);
+  return finish(*taken);
 }
 
 Arena::Taken DeviceAllocator::take_collected(const Request& request) {
@@ -55,7 +59,7 @@ Result<Arena::Taken> DeviceAllocator::take_grown(const Request& request) {
       const FutexLockGuard lock(request.arena.lock);
       if (const Arena::Taken taken = request.arena.take(request.bytes, request.requested_bytes); taken.block != 0) return taken;
     }
-    Result<Arena::Taken> taken = is_expandable_ ? grow_range(request.arena, request) : add_segment(request.arena, request);
+    Result<Arena::Taken> taken = request.arena.is_expandable() ? grow_range(request.arena, request) : add_segment(request.arena, request);
     // The free block that the new memory was to be joined with may be gone by now.
     if (!taken || taken->block != 0) return taken;
   }
@@ -80,7 +84,7 @@ Result<> DeviceAllocator::reserve_range(Arena& arena, bool is_small_pool) {
 
 /// Nothing when somebody took a block meanwhile that was counted on.
 Result<Arena::Taken> DeviceAllocator::grow_range(Arena& arena, const Request& request) {
-  const bool is_small_pool = is_small(request.bytes);
+  const bool is_small_pool = request.is_small();
   const Pool pool = is_small_pool ? kSmallPool : kLargePool;
   bool has_range = false;
   {
@@ -102,7 +106,7 @@ Result<Arena::Taken> DeviceAllocator::grow_range(Arena& arena, const Request& re
 }
 
 Result<Arena::Taken> DeviceAllocator::add_segment(Arena& arena, const Request& request) {
-  const bool is_small_pool = is_small(request.bytes);
+  const bool is_small_pool = request.is_small();
   const Pool pool = is_small_pool ? kSmallPool : kLargePool;
   const std::size_t bytes = segment_bytes(request.bytes);
   XPU_TRY_ASSIGN(const std::uint64_t address, memory_.allocate_segment(bytes, pool));
@@ -122,21 +126,29 @@ Result<Arena::Taken> DeviceAllocator::take_reclaimed(const Request& request, Err
   retries_.fetch_add(1, std::memory_order_relaxed);
   const auto take_again = [&]() -> Result<Arena::Taken> {
     if (const Arena::Taken taken = take_collected(request); taken.block != 0) return taken;
-    return take_grown(request);
+    Result<Arena::Taken> taken = take_grown(request);
+    if (!taken) refusal = taken.error();
+    return taken;
   };
   // Others give what they do not use, as much as is needed; this stream's own free blocks go last, because it will want them.
-  const std::size_t wanted = is_expandable_ ? request.bytes + memory_.page_bytes() : segment_bytes(request.bytes);
-  if (give_back_from_all(wanted, &request.arena, is_small(request.bytes)) != 0) {
+  const std::size_t wanted = request.arena.is_expandable() ? request.bytes + memory_.page_bytes() : segment_bytes(request.bytes);
+  const std::vector<bool> givers = pools_to_give_back(true);
+  const Last last{&request.arena, request.is_small()};
+  if (give_back_from(givers, wanted, last) != 0) {
     if (Result<Arena::Taken> taken = take_again()) return taken;
   }
   if (pending_blocks_.load(std::memory_order_relaxed) != 0) {
     wait_for_pending();
     if (Result<Arena::Taken> taken = take_again()) return taken;
   }
-  if (give_back_from_all(kEverything, &request.arena, is_small(request.bytes)) != 0) {
+  if (give_back_from(givers, kEverything, last) != 0) {
     if (Result<Arena::Taken> taken = take_again()) return taken;
   }
-  return out_of_memory(request, refusal);
+  if (request.arena.key().pool == 0) {
+    if (const Arena::Taken taken = take_from_pools(request); taken.block != 0) return taken;
+  }
+  return out_of_memory(request.requested_bytes, request.arena.is_expandable() ? round_up(request.bytes, memory_.page_bytes()) : wanted,
+                       request.stream, refusal.message);
 }
 
 std::size_t DeviceAllocator::give_back(Arena& arena, bool is_small_pool, std::size_t wanted_bytes) {
@@ -157,7 +169,7 @@ std::size_t DeviceAllocator::give_back(Arena& arena, bool is_small_pool, std::si
     for (const BlockIndex index : moving) {
       const Block& block = blocks_[index];
       given += block.bytes;
-      if (is_expandable_) {
+      if (arena.is_expandable()) {
         memory_.unmap(block.begin(), block.bytes, pool);
       } else {
         memory_.free_segment(block.begin(), block.bytes, pool);
@@ -175,10 +187,11 @@ std::size_t DeviceAllocator::give_back(Arena& arena, bool is_small_pool, std::si
   return given;
 }
 
-std::size_t DeviceAllocator::give_back_from_all(std::size_t wanted_bytes, Arena* last, bool small_last) {
+std::size_t DeviceAllocator::give_back_from(const std::vector<bool>& pools, std::size_t wanted_bytes, const Last& last) {
   std::size_t given = 0;
   const auto give = [&](Arena& arena) {
-    for (const bool is_small_pool : {!small_last, small_last}) {
+    if (arena.key().pool >= pools.size() || !pools[arena.key().pool]) return;
+    for (const bool is_small_pool : {!last.is_small, last.is_small}) {
       if (given < wanted_bytes) given += give_back(arena, is_small_pool, wanted_bytes - given);
     }
   };
@@ -186,13 +199,64 @@ std::size_t DeviceAllocator::give_back_from_all(std::size_t wanted_bytes, Arena*
   clock_.issue_pending();
   clock_.poll();
   arenas_.for_each([&](Arena& arena) {
-    if (&arena != last) give(arena);
+    if (&arena != last.arena) give(arena);
   });
-  if (last != nullptr) give(*last);
+  if (last.arena != nullptr) give(*last.arena);
   return given;
 }
 
-void DeviceAllocator::empty_cache() { give_back_from_all(kEverything, nullptr, false); }
+std::vector<bool> DeviceAllocator::pools_to_give_back(bool for_allocation) const {
+  std::vector<bool> slots;
+  for (const PoolTable::Entry& entry : pools_.all()) {
+    const bool is_common = slots.empty();
+    slots.push_back(is_common || entry.is_released || (for_allocation && !entry.options.is_for_graphs));
+  }
+  return slots;
+}
+
+Arena::Taken DeviceAllocator::take_from_pools(const Request& request) {
+  const std::vector<PoolTable::Entry> pools = pools_.all();
+  for (PoolSlot slot = 1; slot < pools.size(); ++slot) {
+    if (pools[slot].is_released || !pools[slot].options.use_on_oom) continue;
+    Arena* const arena = arenas_.find({request.stream.id, slot});
+    if (arena == nullptr) continue;
+    const Request elsewhere{request.requested_bytes, request.bytes, request.stream, *arena};
+    if (const Arena::Taken taken = take_collected(elsewhere); taken.block != 0) return taken;
+  }
+  return {};
+}
+
+void DeviceAllocator::empty_cache() { give_back_from(pools_to_give_back(false), kEverything, {}); }
+
+void DeviceAllocator::empty_cache(PoolSlot pool) {
+  const PoolTable::Entry entry = pools_.at(pool);
+  if (entry.options.is_for_graphs && !entry.is_released) return;
+  std::vector<bool> only(pool + 1);
+  only[pool] = true;
+  give_back_from(only, kEverything, {});
+}
+
+std::unique_ptr<DevicePool> DeviceAllocator::create_pool(const PoolOptions& options) {
+  static constinit std::atomic<std::uint64_t> last_id{0};
+  const std::uint64_t number = last_id.fetch_add(1, std::memory_order_relaxed) + 1;
+  const PoolId id = options.is_for_graphs ? PoolId{number, 0} : PoolId{0, number};
+  const PoolSlot slot = pools_.add(id, options, [&](PoolSlot released) {
+    bool is_idle = true;
+    arenas_.for_each([&](Arena& arena) {
+      if (arena.key().pool != released) return;
+      const FutexLockGuard lock(arena.lock);
+      arena.collect();
+      is_idle = is_idle && arena.is_idle();
+    });
+    return is_idle;
+  });
+  return std::unique_ptr<DevicePool>(new DevicePool(*this, slot, id, options));
+}
+
+void DeviceAllocator::release_pool(PoolSlot pool) {
+  pools_.release(pool);
+  empty_cache(pool);
+}
 
 void DeviceAllocator::wait_for_pending() {
   waits_for_all_.fetch_add(1, std::memory_order_relaxed);
@@ -214,16 +278,10 @@ void DeviceAllocator::collect_all() {
   });
 }
 
-Error DeviceAllocator::out_of_memory(const Request& request, const Error& refusal) {
+Error DeviceAllocator::out_of_memory(std::size_t requested_bytes, std::size_t wanted_bytes, const StreamRef& stream, std::string refusal) {
   out_of_memories_.fetch_add(1, std::memory_order_relaxed);
-  const DeviceStatistics now = statistics();
-  return {ErrorCode::out_of_device_memory,
-          fmt::format(
-              "XPU out of memory. Tried to allocate {} bytes. The device has a total capacity of {} bytes, of which {} may be taken; {} "
-              "are allocated, {} are freed but may still be in use, and {} are reserved but unallocated: {}",
-              request.requested_bytes, memory_.total_bytes(), memory_.limit_bytes(), now.allocated_bytes.all.current,
-              now.active_bytes.all.current - now.allocated_bytes.all.current, now.reserved_bytes.all.current - now.active_bytes.all.current,
-              refusal.message)};
+  const OutOfMemory failed{device_, stream.id, requested_bytes, wanted_bytes, memory_.limit_bytes(), memory_.info(), std::move(refusal)};
+  return {ErrorCode::out_of_device_memory, out_of_memory_text(failed, snapshot())};
 }
 
 }  // namespace xpu::memory

@@ -5,7 +5,9 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "memory/block_sizes.hpp"
@@ -19,6 +21,7 @@ namespace {
 
 constexpr std::size_t kCapacity = 256 * kMiB;
 constexpr int kStreams = 3;
+constexpr std::size_t kMostPools = 4;
 
 /// What is allocated, what is freed and still in use, and the sums over both that statistics and snapshot must show.
 class Ledger {
@@ -27,13 +30,14 @@ class Ledger {
     std::size_t bytes = 0, requested_bytes = 0;
     int stream = 0;
     std::map<int, bool> uses;  // by other streams
+    PoolId pool;               // what was asked for
   };
 
   Ledger(ScriptedProgress& progress) : progress_(progress) {}
 
   std::map<std::uint64_t, Block> live;
 
-  void add(std::uint64_t address, std::size_t requested_bytes, int stream) {
+  void add(std::uint64_t address, std::size_t requested_bytes, int stream, const DevicePool* pool = nullptr) {
     const std::size_t bytes = block_bytes(requested_bytes);
     const auto next = live.lower_bound(address);
     if (next != live.end()) {
@@ -44,7 +48,15 @@ class Ledger {
     }
     ASSERT_EQ(address % kGranuleBytes, 0u);
     require_done(address, bytes, stream);
-    live[address] = {bytes, requested_bytes, stream, {}};
+    live[address] = {bytes, requested_bytes, stream, {}, pool == nullptr ? PoolId{} : pool->id()};
+    if (pool != nullptr && pool->options().is_for_graphs) graphs_[pool->id().graph].emplace_back(address, address + bytes);
+  }
+  void release_graph(std::uint64_t id) { graphs_.erase(id); }
+  /// Memory goes back to the device. What a graph may replay on must stay.
+  void require_not_of_a_graph(std::uint64_t begin, std::size_t bytes) const {
+    for (const auto& [graph, ranges] : graphs_) {
+      for (const auto& [first, end] : ranges) EXPECT_TRUE(end <= begin || begin + bytes <= first) << "of the pool of graph " << graph;
+    }
   }
   void remove(std::uint64_t address) {
     const Block block = live.at(address);
@@ -80,6 +92,7 @@ class Ledger {
   };
   ScriptedProgress& progress_;
   std::vector<Freed> freed_;
+  std::map<std::uint64_t, std::vector<std::pair<std::uint64_t, std::uint64_t>>> graphs_;  // by pool: addresses that were ever handed out
 };
 
 class LedgerTest : public ::testing::TestWithParam<bool> {
@@ -107,6 +120,8 @@ class LedgerTest : public ::testing::TestWithParam<bool> {
           ASSERT_NE(found, ledger_.live.end());
           ASSERT_EQ(block.requested_bytes, found->second.requested_bytes);
           ASSERT_EQ(segment.stream, found->second.stream);
+          const bool was_lent = found->second.pool == PoolId{} && lenders_.contains(segment.pool.user);
+          ASSERT_TRUE(segment.pool == found->second.pool || was_lent) << segment.pool.graph << " " << segment.pool.user;
           add(seen_allocation, 1);
         }
         if (block.state == SnapshotBlockState::inactive && is_split && !segment.is_expandable) {
@@ -157,6 +172,8 @@ class LedgerTest : public ::testing::TestWithParam<bool> {
   Ledger ledger_{progress_};
   std::unique_ptr<DeviceCachingAllocator> allocator_ = DeviceCachingAllocator::create(memory_, progress_).value();
   std::int64_t highest_[3] = {};
+  std::vector<std::unique_ptr<DevicePool>> pools_;
+  std::set<std::uint64_t> lenders_;  // pools, also former ones, that serve others when there is no other way
 };
 
 INSTANTIATE_TEST_SUITE_P(Devices, LedgerTest, ::testing::Values(true, false),
@@ -164,7 +181,10 @@ INSTANTIATE_TEST_SUITE_P(Devices, LedgerTest, ::testing::Values(true, false),
 
 TEST_P(LedgerTest, SnapshotStatisticsAndLedgerAgreeAfterEveryStep) {
   ASSERT_EQ(allocator_->has_expandable_segments(), GetParam());
-  memory_.on_take_away([&](std::uint64_t begin, std::size_t bytes) { ledger_.require_done(begin, bytes, -1); });
+  memory_.on_take_away([&](std::uint64_t begin, std::size_t bytes) {
+    ledger_.require_done(begin, bytes, -1);
+    ledger_.require_not_of_a_graph(begin, bytes);
+  });
   std::mt19937_64 random(4711);
   const auto below = [&](std::uint64_t bound) { return random() % bound; };
   const auto any_size = [&]() -> std::size_t {
@@ -183,10 +203,13 @@ TEST_P(LedgerTest, SnapshotStatisticsAndLedgerAgreeAfterEveryStep) {
       if (below(50) == 0) memory_.refuse(1 + static_cast<int>(below(4)));
       const std::size_t bytes = any_size();
       const int stream = static_cast<int>(below(kStreams));
-      Result<void*> allocated = allocator_->allocate(bytes, ledger_.stream(stream));
+      const std::uint64_t place = below(2 * kMostPools);
+      const DevicePool* const pool = place < pools_.size() ? pools_[place].get() : nullptr;
+      Result<void*> allocated = pool == nullptr ? allocator_->allocate(bytes, ledger_.stream(stream))
+                                                : allocator_->allocate(bytes, ledger_.stream(stream), *pool);
       memory_.refuse(0);
       if (allocated) {
-        ledger_.add(reinterpret_cast<std::uintptr_t>(*allocated), bytes, stream);
+        ledger_.add(reinterpret_cast<std::uintptr_t>(*allocated), bytes, stream, pool);
       } else {
         ASSERT_EQ(allocated.error().code, ErrorCode::out_of_device_memory);
         ++refused;
@@ -209,7 +232,19 @@ TEST_P(LedgerTest, SnapshotStatisticsAndLedgerAgreeAfterEveryStep) {
       const StreamRef stream = ledger_.stream(static_cast<int>(below(kStreams)));
       progress_.reach(stream, below(progress_.issued(stream) + 1));
     } else if (action < 99) {
-      allocator_->empty_cache();
+      const std::uint64_t place = below(kMostPools + 2);
+      if (place > kMostPools) {
+        allocator_->empty_cache();
+      } else if (place < pools_.size() && below(2) == 0) {
+        allocator_->empty_cache(*pools_[place]);
+      } else if (place < pools_.size()) {
+        ledger_.release_graph(pools_[place]->id().graph);
+        pools_.erase(pools_.begin() + static_cast<std::ptrdiff_t>(place));
+      } else if (pools_.size() < kMostPools) {
+        const std::uint64_t kind = below(6);
+        pools_.push_back(allocator_->create_pool({.is_for_graphs = kind == 0, .use_on_oom = kind % 2 == 1, .no_split = kind / 2 == 1}));
+        if (kind % 2 == 1) lenders_.insert(pools_.back()->id().user);
+      }
     } else if (!ledger_.live.empty()) {
       const std::uint64_t address = any_live()->first + 1;
       EXPECT_FALSE(allocator_->free(reinterpret_cast<void*>(address)));
@@ -225,6 +260,8 @@ TEST_P(LedgerTest, SnapshotStatisticsAndLedgerAgreeAfterEveryStep) {
     EXPECT_FALSE(allocator_->free(reinterpret_cast<void*>(address))) << "it was freed before";
     ledger_.remove(address);
   }
+  for (const auto& pool : pools_) ledger_.release_graph(pool->id().graph);
+  pools_.clear();
   allocator_->empty_cache();
   for (int stream = 0; stream < kStreams; ++stream) progress_.finish_at_once(ledger_.stream(stream));
   allocator_->empty_cache();

@@ -29,9 +29,10 @@ Error not_supported(const char* option) {
 
 DeviceCachingAllocator::DeviceCachingAllocator(std::unique_ptr<DeviceAllocator> allocator) noexcept : allocator_(std::move(allocator)) {}
 DeviceCachingAllocator::~DeviceCachingAllocator() = default;
+DevicePool::~DevicePool() { allocator_.release_pool(slot_); }
 
 Result<std::unique_ptr<DeviceCachingAllocator>> DeviceCachingAllocator::create(hal::MemoryProvider& memory, hal::QueueProgress& progress,
-                                                                               const Config& config) {
+                                                                               const Config& config, int device) {
   XPU_TRY(check_config(config));
   // Better refused than ignored.
   if (config.max_split_size_bytes != kUnlimitedBytes) return not_supported("max_split_size_mb");
@@ -45,15 +46,20 @@ Result<std::unique_ptr<DeviceCachingAllocator>> DeviceCachingAllocator::create(h
       return Error{ErrorCode::unsupported, "expandable_segments:True is not possible here: " + probed.error().message};
     }
   }
-  auto allocator = std::make_unique<DeviceAllocator>(memory, progress, info.total_bytes, config, is_expandable);
+  auto allocator = std::make_unique<DeviceAllocator>(memory, progress, info.total_bytes, config, is_expandable, device);
   XPU_TRY(allocator->initialize());
   return std::unique_ptr<DeviceCachingAllocator>(new DeviceCachingAllocator(std::move(allocator)));
 }
 
 Result<void*> DeviceCachingAllocator::allocate(std::size_t bytes, const StreamRef& stream) { return allocator_->allocate(bytes, stream); }
+Result<void*> DeviceCachingAllocator::allocate(std::size_t bytes, const StreamRef& stream, const DevicePool& pool) {
+  return allocator_->allocate(bytes, stream, pool.slot_);
+}
 Result<> DeviceCachingAllocator::free(void* address) { return allocator_->free(address); }
 bool DeviceCachingAllocator::record_use(void* address, const StreamRef& stream) { return allocator_->record_use(address, stream); }
 void DeviceCachingAllocator::empty_cache() { allocator_->empty_cache(); }
+void DeviceCachingAllocator::empty_cache(const DevicePool& pool) { allocator_->empty_cache(pool.slot_); }
+std::unique_ptr<DevicePool> DeviceCachingAllocator::create_pool(const PoolOptions& options) { return allocator_->create_pool(options); }
 
 Result<> DeviceCachingAllocator::set_memory_fraction(double fraction) {
   if (!(fraction > 0 && fraction <= 1)) {

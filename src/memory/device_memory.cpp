@@ -20,6 +20,11 @@ DeviceMemory::DeviceMemory(hal::MemoryProvider& provider, std::uint64_t total_by
       page_bytes_(round_up(2 * kMiB, std::max<std::size_t>(provider.granularity(), 1))),
       limit_bytes_(total_bytes) {}
 
+hal::MemoryInfo DeviceMemory::info() const {
+  if (const Result<hal::MemoryInfo> told = provider_.info()) return *told;
+  return {total_bytes_ - std::min(reserved_bytes(), total_bytes_), total_bytes_, false};
+}
+
 Result<> DeviceMemory::take_budget(std::size_t bytes) {
   const std::uint64_t limit = limit_bytes();
   std::uint64_t reserved = reserved_bytes_.load(std::memory_order_relaxed);

@@ -29,6 +29,8 @@ class DeviceMemory {
   /// At most so much is taken from now on. What is taken already stays.
   void set_limit(std::uint64_t bytes) noexcept { limit_bytes_.store(bytes, std::memory_order_relaxed); }
   std::uint64_t limit_bytes() const noexcept { return limit_bytes_.load(std::memory_order_relaxed); }
+  /// What the device says, and an estimate where it says nothing.
+  hal::MemoryInfo info() const;
   std::uint64_t reserved_bytes() const noexcept { return reserved_bytes_.load(std::memory_order_relaxed); }
 
   /// Addresses without memory.

@@ -178,6 +178,7 @@ BlockIndex Region::use_free(BlockIndex index, std::size_t bytes) {
 
 /// Makes a block of its own of what is too much, where that is worth one.
 inline void Region::cut(BlockIndex index, std::size_t bytes) {
+  if (kind_.no_split) return;
   // A rest of at most 1 MiB in a segment of the large pool would serve no request of it.
   const std::size_t least_rest = kind_.is_small || kind_.is_expandable ? kGranuleBytes : kSmallestLargeRequest;
   if (at(index).bytes - bytes >= least_rest) bin_insert(split_off(index, bytes));

@@ -27,6 +27,7 @@ class Region {
   struct Kind {
     bool is_small = false;
     bool is_expandable = false;
+    bool no_split = false;  ///< Free blocks are handed out whole. Not of an expandable one.
   };
   /// Free blocks in segments of which something else is in use; an expandable region has none.
   struct SplitSums {
@@ -35,7 +36,7 @@ class Region {
   };
 
   Region(BlockTable& blocks, AddressMap& addresses, std::uint16_t arena, Kind kind) noexcept
-      : blocks_(blocks), addresses_(addresses), arena_(arena), kind_(kind) {}
+      : blocks_(blocks), addresses_(addresses), arena_(arena), kind_(kind), keeps_exact_sizes_(kind.is_small && !kind.no_split) {}
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
 
@@ -51,16 +52,16 @@ class Region {
   /// A block of exactly so many bytes (or a little more where the rest is not worth a block), live; 0 when no free one fits. `bytes` is a
   /// multiple of a granule.
   BlockIndex take(std::size_t bytes) {
-    if (kind_.is_small) {
+    if (keeps_exact_sizes_) {
       BlockIndex& first = cached_[bytes / kGranuleBytes];
       if (first != 0) return take_cached(first);
     }
     return take_merged(bytes);
   }
-  bool has_cached(std::size_t bytes) const noexcept { return kind_.is_small && cached_[bytes / kGranuleBytes] != 0; }
+  bool has_cached(std::size_t bytes) const noexcept { return keeps_exact_sizes_ && cached_[bytes / kGranuleBytes] != 0; }
   /// The reverse: a live or pending block that nobody uses any more.
   void put_back(BlockIndex index) {
-    if (!kind_.is_small) {
+    if (!keeps_exact_sizes_) {
       make_free(index);
       return;
     }
@@ -163,6 +164,7 @@ class Region {
   AddressMap& addresses_;
   const std::uint16_t arena_;
   const Kind kind_;
+  const bool keeps_exact_sizes_;  // small blocks, in cached_
 
   std::uint64_t range_begin_ = 0, end_ = 0;  // end_: where blocks end
   std::size_t range_bytes_ = 0, page_bytes_ = 0;

@@ -9,6 +9,7 @@
 #include "xpu/hal/device.hpp"
 #include "xpu/hal/queue_progress.hpp"
 #include "xpu/memory/config.hpp"
+#include "xpu/memory/pool.hpp"
 #include "xpu/memory/snapshot.hpp"
 #include "xpu/memory/statistics.hpp"
 #include "xpu/memory/stream_ref.hpp"
@@ -27,10 +28,11 @@ class DeviceAllocator;
 /// Only tests destroy one: a program's allocators live for ever, because destructors of static objects may still free memory.
 class XPU_EXPORT DeviceCachingAllocator {
  public:
-  /// `memory` and `progress` must outlive the allocator. Error invalid_argument for options that `check_config` refuses; unsupported for
-  /// max_split_size_mb and garbage_collection_threshold, and when expandable segments are asked for and the device cannot map memory.
+  /// `memory` and `progress` must outlive the allocator; `device` is the number by which messages name it. Error invalid_argument for
+  /// options that `check_config` refuses; unsupported for max_split_size_mb and garbage_collection_threshold, and when expandable segments
+  /// are asked for and the device cannot map memory.
   static Result<std::unique_ptr<DeviceCachingAllocator>> create(hal::MemoryProvider& memory, hal::QueueProgress& progress,
-                                                                const Config& config = {});
+                                                                const Config& config = {}, int device = 0);
   ~DeviceCachingAllocator();
   DeviceCachingAllocator(const DeviceCachingAllocator&) = delete;
   DeviceCachingAllocator& operator=(const DeviceCachingAllocator&) = delete;
@@ -39,13 +41,22 @@ class XPU_EXPORT DeviceCachingAllocator {
   /// could take back is enough: its message says what was asked for, what is in use and what limits; everything that is allocated stays as
   /// it is. Waits only when there is no other way.
   Result<void*> allocate(std::size_t bytes, const StreamRef& stream);
+  /// The same out of this pool, of this allocator.
+  Result<void*> allocate(std::size_t bytes, const StreamRef& stream, const DevicePool& pool);
   /// Of `allocate`; null is nothing. Error invalid_argument for an address that is not the begin of a live block, freed twice included.
   Result<> free(void* address);
   /// Work of another stream that was submitted, or will be before the block is freed, uses the block. False when the address is not the
   /// begin of a live block.
   bool record_use(void* address, const StreamRef& stream);
-  /// Gives everything that is free back to the device, but what streams that are capturing may use; does not wait when nothing is free.
+  /// Gives everything that is free and in no living pool back to the device, but what streams that are capturing may use; does not wait
+  /// when nothing is free.
   void empty_cache();
+  /// The same for one pool. Nothing for a pool of graphs: what is free in it is still theirs.
+  void empty_cache(const DevicePool& pool);
+
+  /// Memory of its own: what is allocated from the pool shares no segment with anything else. It counts in all statistics and towards the
+  /// limit. When an allocation would fail, what is free in other pools is given back for it, but not in those of graphs.
+  std::unique_ptr<DevicePool> create_pool(const PoolOptions& options = {});
 
   /// A share of the device's memory, in (0, 1], that may be taken from now on. Error invalid_argument outside of it.
   Result<> set_memory_fraction(double fraction);

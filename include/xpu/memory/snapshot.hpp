@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "xpu/memory/pool.hpp"
+
 namespace xpu::memory {
 
 enum class SnapshotBlockState : std::uint8_t {
@@ -20,6 +22,7 @@ struct SnapshotSegment {
   std::uint64_t address = 0, total_bytes = 0;
   std::uint64_t allocated_bytes = 0, active_bytes = 0, requested_bytes = 0;  ///< Sums over its blocks.
   std::int64_t stream = 0;
+  PoolId pool;
   bool is_small = false, is_expandable = false;
   std::vector<SnapshotBlock> blocks;  ///< By address; they tile the segment.
 };
