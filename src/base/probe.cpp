@@ -16,7 +16,7 @@ namespace xpu::probe {
 namespace internal {
 
 constinit std::atomic<const Subscriber*> g_subscriber{nullptr};
-constinit thread_local std::uint32_t t_scope_depth = 0;
+constinit thread_local std::uint32_t t_scope_depth __attribute__((tls_model("initial-exec"))) = 0;
 
 }  // namespace internal
 

@@ -5,7 +5,9 @@
 
 namespace xpu::memory {
 
-constinit thread_local std::uint32_t t_thread_number = 0;
+// The attribute once more: a definition without it, in the same translation unit, would undo it.
+constinit thread_local std::uint32_t t_thread_number __attribute__((tls_model("initial-exec"))) = 0;
+constinit thread_local StackId t_call_stack __attribute__((tls_model("initial-exec"))) = 0;
 
 std::uint32_t number_this_thread() noexcept {
   static constinit std::atomic<std::uint32_t> last{0};
@@ -19,6 +21,36 @@ Arena::Arena(const Shared& shared, std::uint16_t index, const ArenaKey& key, con
       is_expandable_(kind.is_expandable),
       small_(shared.blocks, shared.addresses, index, {true, kind.is_expandable, kind.no_split}),
       large_(shared.blocks, shared.addresses, index, {false, kind.is_expandable, kind.no_split}) {}
+
+inline void Arena::note_watched(TraceAction action, std::uint64_t address, std::uint64_t bytes, bool is_double) {
+  const StackUse least_use = action == TraceAction::alloc ? StackUse::alloc : StackUse::all;
+  TraceEntry entry;
+  entry.address = address;
+  entry.bytes = bytes;
+  entry.stream = key_.stream;
+  entry.pool = pool_id_;
+  entry.stack = shared_.stack_use.load(std::memory_order_relaxed) >= least_use ? t_call_stack : 0;
+  entry.action = action;
+  shared_.history.append(history_, entry, is_double);
+}
+
+void Arena::note_rarely(TraceAction action, std::uint64_t address, std::uint64_t bytes) { note_watched(action, address, bytes, false); }
+
+void Arena::note_taken(Block& taken) {
+  taken.stack = t_call_stack;
+  note_watched(TraceAction::alloc, taken.begin(), taken.requested_bytes, false);
+}
+
+void Arena::note_freed(Block& freed) {
+  freed.stack = 0;
+  note_watched(TraceAction::free_requested, freed.begin(), freed.requested_bytes, freed.uses == 0);
+}
+
+void Arena::forget_stacks() {
+  for (Region* const region : {&small_, &large_}) {
+    region->for_each_block([&](BlockIndex index, const Block&) { block(index).stack = 0; });
+  }
+}
 
 Arena::Taken Arena::take_of(BlockIndex index, std::size_t bytes, std::size_t requested_bytes) {
   const BlockIndex taken = region_of(bytes).take_of(index, bytes);
@@ -87,6 +119,7 @@ void Arena::collect() {
     if (--used.uses != 0) continue;
     totals_.add_pending(pool_of(used), static_cast<std::int64_t>(used.bytes), -1);
     shared_.pending_blocks.fetch_sub(1, std::memory_order_relaxed);
+    note(TraceAction::free_completed, used.begin(), used.requested_bytes);
     (used.is_small ? small_ : large_).put_back(pending.block);
   }
   pending_.resize(kept);

@@ -10,6 +10,7 @@
 #include "memory/block_table.hpp"
 #include "memory/epoch_clock.hpp"
 #include "memory/futex_lock.hpp"
+#include "memory/history_ring.hpp"
 #include "memory/pool_table.hpp"
 #include "memory/region.hpp"
 #include "memory/stream_table.hpp"
@@ -31,6 +32,17 @@ inline Pool pool_of(const Block& block) noexcept { return block.is_small ? kSmal
 /// A small number for the calling thread; never 0.
 inline std::uint32_t this_thread_number() noexcept { return t_thread_number != 0 ? t_thread_number : number_this_thread(); }
 
+extern constinit thread_local StackId t_call_stack __attribute__((tls_model("initial-exec")));
+
+/// The stack of a call of the allocator, for what is noted during it, while this lives. One at a time in a thread.
+class CallStack {
+ public:
+  explicit CallStack(StackId stack) noexcept { t_call_stack = stack; }
+  ~CallStack() { t_call_stack = 0; }
+  CallStack(const CallStack&) = delete;
+  CallStack& operator=(const CallStack&) = delete;
+};
+
 /// The memory of one stream in one pool: its small and its large blocks, those that wait for other streams, and its sums. Lives as long as
 /// the allocator. Everything is under `lock` but what says otherwise.
 class alignas(128) Arena {
@@ -42,6 +54,8 @@ class alignas(128) Arena {
     EpochClock& clock;
     const StreamTable& streams;
     std::atomic<std::int64_t>& pending_blocks;  ///< Of all arenas: while there are none, what is active is what is allocated.
+    HistoryRing& history;
+    const std::atomic<StackUse>& stack_use;
   };
   struct Taken {
     BlockIndex block = 0;            ///< 0: there is none.
@@ -61,6 +75,21 @@ class alignas(128) Arena {
   bool is_expandable() const noexcept { return is_expandable_; }
 
   FutexLock lock;
+
+  /// The name of its pool, which may become another one's while nothing in it is in use.
+  const PoolId& pool_id() const noexcept XPU_REQUIRES(lock) { return pool_id_; }
+  void set_pool_id(const PoolId& id) noexcept XPU_REQUIRES(lock) { pool_id_ = id; }
+
+  /// Whether what happens here is noted in the history.
+  void set_watched(bool is_watched) noexcept XPU_REQUIRES(lock) { is_watched_ = is_watched; }
+  const HistoryRing::Writer& history() const noexcept XPU_REQUIRES(lock) { return history_; }
+  /// For the history, when it is watched. The stack is that of the thread's call (`CallStack`).
+  void note(TraceAction action, std::uint64_t address, std::uint64_t bytes) XPU_REQUIRES(lock) {
+    if (is_watched_) [[unlikely]]
+      note_rarely(action, address, bytes);
+  }
+  /// Stacks of blocks are not known any more.
+  void forget_stacks() XPU_REQUIRES(lock);
 
   /// A live block out of what is free here.
   Taken take(std::size_t bytes, std::size_t requested_bytes) XPU_REQUIRES(lock) {
@@ -121,9 +150,16 @@ class alignas(128) Arena {
   Block& block(BlockIndex index) const noexcept { return shared_.blocks[index]; }
   Region& region_of(std::size_t bytes) noexcept { return is_small(bytes) ? small_ : large_; }
 
+  void note_rarely(TraceAction action, std::uint64_t address, std::uint64_t bytes) XPU_REQUIRES(lock);
+  void note_watched(TraceAction action, std::uint64_t address, std::uint64_t bytes, bool is_double) XPU_REQUIRES(lock);
+  void note_taken(Block& taken) XPU_REQUIRES(lock);
+  void note_freed(Block& freed) XPU_REQUIRES(lock);
+
   Taken count_taken(BlockIndex index, std::size_t requested_bytes) noexcept XPU_REQUIRES(lock) {
     Block& taken = block(index);
     taken.requested_bytes = requested_bytes;
+    if (is_watched_) [[unlikely]]
+      note_taken(taken);
     const Pool pool = pool_of(taken);
     bool is_exceeded = totals_.add(pool, {1, static_cast<std::int64_t>(taken.bytes), static_cast<std::int64_t>(requested_bytes)});
     if (shared_.pending_blocks.load(std::memory_order_relaxed) != 0) [[unlikely]]
@@ -133,6 +169,8 @@ class alignas(128) Arena {
   }
   void release(BlockIndex index) XPU_REQUIRES(lock) {
     Block& freed_block = block(index);
+    if (is_watched_) [[unlikely]]
+      note_freed(freed_block);
     totals_.subtract(pool_of(freed_block),
                      {1, static_cast<std::int64_t>(freed_block.bytes), static_cast<std::int64_t>(freed_block.requested_bytes)});
     if (freed_block.uses != 0) [[unlikely]]
@@ -145,9 +183,12 @@ class alignas(128) Arena {
   const Shared shared_;
   const ArenaKey key_;
   const bool is_expandable_;
+  bool is_watched_ XPU_GUARDED_BY(lock) = false;
   Totals totals_ XPU_GUARDED_BY(lock);
   Region small_ XPU_GUARDED_BY(lock), large_ XPU_GUARDED_BY(lock);
   std::vector<Pending> pending_ XPU_GUARDED_BY(lock);  // an entry for each use; Block::uses counts those that are left
+  PoolId pool_id_ XPU_GUARDED_BY(lock);
+  HistoryRing::Writer history_ XPU_GUARDED_BY(lock);
   // The streams of blocks with a use beyond index 62; each of these blocks has bit 63.
   std::unordered_map<BlockIndex, std::vector<StreamIndex>> many_uses_ XPU_GUARDED_BY(lock);
 

@@ -60,9 +60,9 @@ Result<> DeviceAllocator::initialize() {
   return addresses_.initialize();
 }
 
-Result<void*> DeviceAllocator::allocate_out_of_range(std::size_t requested_bytes, const StreamRef& stream) {
+Result<void*> DeviceAllocator::allocate_out_of_range(std::size_t requested_bytes, const StreamRef& stream, PoolSlot pool) {
   if (requested_bytes == 0) return static_cast<void*>(nullptr);
-  return out_of_memory(requested_bytes, requested_bytes, stream, "more than any device has");
+  return out_of_memory(requested_bytes, requested_bytes, stream, pool, "more than any device has");
 }
 
 Result<> DeviceAllocator::refuse_free(const void* pointer) const {
@@ -166,7 +166,7 @@ void DeviceAllocator::reset_peaks() {
   memory_.reset_peaks();
 }
 
-void DeviceAllocator::append_segments(Arena& arena, bool is_small, const PoolId& pool, Snapshot& result) {
+void DeviceAllocator::append_segments(Arena& arena, bool is_small, Snapshot& result) {
   bool is_open = false;
   arena.region(is_small).for_each_block([&](BlockIndex, const Block& block) {
     if (block.is(BlockState::hole) || block.is(BlockState::moving)) {
@@ -177,7 +177,7 @@ void DeviceAllocator::append_segments(Arena& arena, bool is_small, const PoolId&
       SnapshotSegment& segment = result.segments.emplace_back();
       segment.address = block.begin();
       segment.stream = arena.key().stream;
-      segment.pool = pool;
+      segment.pool = arena.pool_id();
       segment.is_small = is_small;
       segment.is_expandable = arena.is_expandable();
       is_open = true;
@@ -191,20 +191,26 @@ void DeviceAllocator::append_segments(Arena& arena, bool is_small, const PoolId&
     segment.blocks.push_back({block.begin(), block.bytes, is_live || is_pending ? block.requested_bytes : 0,
                               is_live      ? SnapshotBlockState::active_allocated
                               : is_pending ? SnapshotBlockState::active_pending_free
-                                           : SnapshotBlockState::inactive});
+                                           : SnapshotBlockState::inactive,
+                              block.stack});
   });
 }
 
 // The analysis knows no set of locks.
 Snapshot DeviceAllocator::snapshot() const XPU_NO_THREAD_SAFETY_ANALYSIS {
   Snapshot result;
+  if (is_watched_.load(std::memory_order_relaxed)) {
+    TraceEntry entry;
+    entry.action = TraceAction::snapshot;
+    history_.append(entry);
+    history_.tell();
+  }
   {
     const AllArenasLock lock(arenas_);
-    const std::vector<PoolTable::Entry> pools = pools_.all();
     for (std::size_t index = 0; index < lock.count(); ++index) {
       Arena& arena = arenas_.at(static_cast<std::uint16_t>(index));
       arena.collect();
-      for (const bool is_small : {true, false}) append_segments(arena, is_small, pools[arena.key().pool].id, result);
+      for (const bool is_small : {true, false}) append_segments(arena, is_small, result);
     }
   }
   std::sort(result.segments.begin(), result.segments.end(),

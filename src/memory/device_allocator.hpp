@@ -14,6 +14,7 @@
 #include "memory/block_table.hpp"
 #include "memory/device_memory.hpp"
 #include "memory/epoch_clock.hpp"
+#include "memory/history_ring.hpp"
 #include "memory/peaks.hpp"
 #include "memory/pool_table.hpp"
 #include "memory/stream_table.hpp"
@@ -34,42 +35,14 @@ class DeviceAllocator {
   Result<> initialize();
 
   [[gnu::always_inline]] Result<void*> allocate(std::size_t requested_bytes, const StreamRef& stream, PoolSlot pool = 0) {
-    if (requested_bytes - 1 >= kMostRequestBytes) [[unlikely]]
-      return allocate_out_of_range(requested_bytes, stream);
-    const std::size_t bytes = rounds_by_division_ ? memory::block_bytes(requested_bytes, config_) : memory::block_bytes(requested_bytes);
-    Arena* arena = arenas_.find({stream.id, pool});
-    if (arena == nullptr) [[unlikely]]
-      return allocate_slowly(requested_bytes, bytes, {stream.id, pool}, stream);
-    Arena::Taken taken;
-    {
-      const FutexLockGuard lock(arena->lock);
-      taken = arena->take(bytes, requested_bytes);
-    }
-    if (taken.block == 0) [[unlikely]]
-      return allocate_slowly(requested_bytes, bytes, {stream.id, pool}, stream);
-    return finish(taken);
+    if (is_watched_.load(std::memory_order_relaxed)) [[unlikely]]
+      return allocate_watched(requested_bytes, stream, pool);
+    return allocate_quietly(requested_bytes, stream, pool);
   }
-
   [[gnu::always_inline]] Result<> free(void* pointer) {
-    const auto address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(pointer));
-    const AddressMap::Found found = addresses_.find(address);
-    const Block& block = blocks_[found.block];
-    if (found.block == 0 || block.begin() != address) [[unlikely]]
-      return refuse_free(pointer);
-    Arena& arena = found.arena != nullptr ? *found.arena : arenas_.at(block.arena.load(std::memory_order_relaxed));
-    bool is_done = false, is_exceeded = false;
-    if (arena.is_owner() && arena.lock.try_lock()) [[likely]] {
-      is_done = arena.put_back(found.block);
-      if (!arena.is_expandable()) is_exceeded = arena.exceeds_inactive(pool_of(block));
-      arena.lock.unlock();
-    } else {
-      is_done = arena.put_back_remotely(found.block);
-    }
-    if (!is_done) [[unlikely]]
-      return refuse_free(pointer);
-    if (is_exceeded) [[unlikely]]
-      peaks_.look_at_all(arenas_, arena, pool_of(block));
-    return {};
+    if (is_watched_.load(std::memory_order_relaxed)) [[unlikely]]
+      return free_watched(pointer);
+    return free_quietly(pointer, false);
   }
 
   bool record_use(void* pointer, const StreamRef& stream);
@@ -87,8 +60,56 @@ class DeviceAllocator {
   void reset_accumulated();
   Snapshot snapshot() const;
 
+  void start_history(const HistoryOptions& options);
+  void stop_history();
+  History history() const;
+  void attach_tracker(TraceTracker tracker);
+
  private:
-  static void append_segments(Arena& arena, bool is_small, const PoolId& pool, Snapshot& result) XPU_REQUIRES(arena.lock);
+  [[gnu::always_inline]] Result<void*> allocate_quietly(std::size_t requested_bytes, const StreamRef& stream, PoolSlot pool) {
+    if (requested_bytes - 1 >= kMostRequestBytes) [[unlikely]]
+      return allocate_out_of_range(requested_bytes, stream, pool);
+    const std::size_t bytes = rounds_by_division_ ? memory::block_bytes(requested_bytes, config_) : memory::block_bytes(requested_bytes);
+    Arena* arena = arenas_.find({stream.id, pool});
+    if (arena == nullptr) [[unlikely]]
+      return allocate_slowly(requested_bytes, bytes, {stream.id, pool}, stream);
+    Arena::Taken taken;
+    {
+      const FutexLockGuard lock(arena->lock);
+      taken = arena->take(bytes, requested_bytes);
+    }
+    if (taken.block == 0) [[unlikely]]
+      return allocate_slowly(requested_bytes, bytes, {stream.id, pool}, stream);
+    return finish(taken);
+  }
+
+  /// `in_order`: with the arena's lock in any case, so that it is noted when it happens.
+  [[gnu::always_inline]] Result<> free_quietly(void* pointer, bool in_order) {
+    const auto address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(pointer));
+    const AddressMap::Found found = addresses_.find(address);
+    const Block& block = blocks_[found.block];
+    if (found.block == 0 || block.begin() != address) [[unlikely]]
+      return refuse_free(pointer);
+    Arena& arena = found.arena != nullptr ? *found.arena : arenas_.at(block.arena.load(std::memory_order_relaxed));
+    bool is_done = false, is_exceeded = false;
+    if (in_order) {
+      const FutexLockGuard lock(arena.lock);
+      is_done = arena.put_back(found.block);
+    } else if (arena.is_owner() && arena.lock.try_lock()) [[likely]] {
+      is_done = arena.put_back(found.block);
+      if (!arena.is_expandable()) is_exceeded = arena.exceeds_inactive(pool_of(block));
+      arena.lock.unlock();
+    } else {
+      is_done = arena.put_back_remotely(found.block);
+    }
+    if (!is_done) [[unlikely]]
+      return refuse_free(pointer);
+    if (is_exceeded) [[unlikely]]
+      peaks_.look_at_all(arenas_, arena, pool_of(block));
+    return {};
+  }
+
+  static void append_segments(Arena& arena, bool is_small, Snapshot& result) XPU_REQUIRES(arena.lock);
   /// What one attempt to get memory needs to know.
   struct Request {
     std::size_t requested_bytes, bytes;
@@ -98,7 +119,18 @@ class DeviceAllocator {
     bool is_small() const noexcept { return memory::is_small(bytes); }
   };
 
-  Result<void*> allocate_out_of_range(std::size_t requested_bytes, const StreamRef& stream);
+  Result<void*> allocate_watched(std::size_t requested_bytes, const StreamRef& stream, PoolSlot pool);
+  Result<> free_watched(void* pointer);
+  StackId record_stack() const;
+  /// Every arena notes what happens, or does not any more.
+  void watch();
+  /// What trackers have not been told; where the driver was called, or many blocks changed.
+  void tell_trackers() {
+    if (is_watched_.load(std::memory_order_relaxed)) [[unlikely]]
+      history_.tell();
+  }
+
+  Result<void*> allocate_out_of_range(std::size_t requested_bytes, const StreamRef& stream, PoolSlot pool);
   Result<void*> allocate_slowly(std::size_t requested_bytes, std::size_t bytes, const ArenaKey& key, const StreamRef& stream);
   Result<> refuse_free(const void* pointer) const;
   void* finish(const Arena::Taken& taken) {
@@ -132,7 +164,7 @@ class DeviceAllocator {
   Arena::Taken take_from_pools(const Request& request);
   void wait_for_pending();
   void collect_all();
-  Error out_of_memory(std::size_t requested_bytes, std::size_t wanted_bytes, const StreamRef& stream, std::string refusal);
+  Error out_of_memory(std::size_t requested_bytes, std::size_t wanted_bytes, const StreamRef& stream, PoolSlot pool, std::string refusal);
 
   struct Sums {
     MetricTable<std::int64_t> current{}, freed{};
@@ -153,12 +185,16 @@ class DeviceAllocator {
   mutable EpochClock clock_;
   StreamTable streams_;
   PoolTable pools_;
+  mutable HistoryRing history_;
+  std::atomic<bool> is_watched_{false};
+  std::atomic<StackUse> stack_use_{StackUse::never};
   mutable std::atomic<std::int64_t> pending_blocks_{0};
   ArenaTable arenas_;
   mutable Peaks peaks_;
   std::atomic<double> fraction_{1};
   std::atomic<std::int64_t> retries_{0}, out_of_memories_{0}, waits_for_all_{0};
   mutable base::Mutex base_mutex_;
+  std::shared_ptr<StackRecorder> stacks_ XPU_GUARDED_BY(base_mutex_);
   std::vector<Reservation> reservations_ XPU_GUARDED_BY(base_mutex_);
   Sums at_reset_ XPU_GUARDED_BY(base_mutex_);  // from where allocated and freed are counted
 };

@@ -20,11 +20,17 @@ constexpr std::size_t kEverything = std::numeric_limits<std::size_t>::max() / 2;
 
 Result<void*> DeviceAllocator::allocate_slowly(std::size_t requested_bytes, std::size_t bytes, const ArenaKey& key,
                                                const StreamRef& stream) {
-  const Arena::Shared shared{blocks_, addresses_, clock_, streams_, pending_blocks_};
-  const bool no_split = key.pool != 0 && pools_.at(key.pool).options.no_split;
+  const Arena::Shared shared{blocks_, addresses_, clock_, streams_, pending_blocks_, history_, stack_use_};
+  const PoolTable::Entry pool = pools_.at(key.pool);
+  const bool no_split = pool.options.no_split;
   Arena* const arena = arenas_.find_or_add(shared, key, {is_expandable_ && !no_split, no_split});
   if (arena == nullptr) {
     return Error{ErrorCode::unsupported, fmt::format("memory is allocated on more than {} streams and pools", ArenaTable::kMostArenas)};
+  }
+  {
+    const FutexLockGuard lock(arena->lock);
+    arena->set_pool_id(pool.id);
+    arena->set_watched(history_.is_active());
   }
   clock_.note_stream(stream);
   streams_.index_of(stream);
@@ -101,6 +107,7 @@ Result<Arena::Taken> DeviceAllocator::grow_range(Arena& arena, const Request& re
   Result<> mapped = memory_.map(growth->address, growth->bytes, pool);
   const FutexLockGuard lock(arena.lock);
   const BlockIndex block = arena.region(is_small_pool).finish_growth(*growth, mapped.has_value());
+  if (mapped) arena.note(TraceAction::segment_map, growth->address, growth->bytes);
   if (!mapped) return std::move(mapped).error();
   return arena.take_of(block, request.bytes, request.requested_bytes);
 }
@@ -114,6 +121,7 @@ Result<Arena::Taken> DeviceAllocator::add_segment(Arena& arena, const Request& r
   if (added) {
     const FutexLockGuard lock(arena.lock);
     const BlockIndex block = arena.region(is_small_pool).add_segment(address, bytes);
+    if (block != 0) arena.note(TraceAction::segment_alloc, address, bytes);
     if (block != 0) return arena.take_of(block, request.bytes, request.requested_bytes);
     added = Error{ErrorCode::out_of_host_memory, fmt::format("there are more than {} blocks", BlockTable::kMostBlocks)};
   }
@@ -148,7 +156,7 @@ Result<Arena::Taken> DeviceAllocator::take_reclaimed(const Request& request, Err
     if (const Arena::Taken taken = take_from_pools(request); taken.block != 0) return taken;
   }
   return out_of_memory(request.requested_bytes, request.arena.is_expandable() ? round_up(request.bytes, memory_.page_bytes()) : wanted,
-                       request.stream, refusal.message);
+                       request.stream, request.arena.key().pool, refusal.message);
 }
 
 std::size_t DeviceAllocator::give_back(Arena& arena, bool is_small_pool, std::size_t wanted_bytes) {
@@ -179,6 +187,8 @@ std::size_t DeviceAllocator::give_back(Arena& arena, bool is_small_pool, std::si
   const FutexLockGuard lock(arena.lock);
   for (const BlockIndex index : moving) {
     if (is_over) {
+      const Block& block = blocks_[index];
+      arena.note(arena.is_expandable() ? TraceAction::segment_unmap : TraceAction::segment_free, block.begin(), block.bytes);
       arena.region(is_small_pool).finish_give_back(index);
     } else {
       arena.region(is_small_pool).cancel_give_back(index);
@@ -202,6 +212,7 @@ std::size_t DeviceAllocator::give_back_from(const std::vector<bool>& pools, std:
     if (&arena != last.arena) give(arena);
   });
   if (last.arena != nullptr) give(*last.arena);
+  tell_trackers();
   return given;
 }
 
@@ -250,6 +261,11 @@ std::unique_ptr<DevicePool> DeviceAllocator::create_pool(const PoolOptions& opti
     });
     return is_idle;
   });
+  arenas_.for_each([&](Arena& arena) {
+    if (arena.key().pool != slot) return;
+    const FutexLockGuard lock(arena.lock);
+    arena.set_pool_id(id);
+  });
   return std::unique_ptr<DevicePool>(new DevicePool(*this, slot, id, options));
 }
 
@@ -278,9 +294,21 @@ void DeviceAllocator::collect_all() {
   });
 }
 
-Error DeviceAllocator::out_of_memory(std::size_t requested_bytes, std::size_t wanted_bytes, const StreamRef& stream, std::string refusal) {
+Error DeviceAllocator::out_of_memory(std::size_t requested_bytes, std::size_t wanted_bytes, const StreamRef& stream, PoolSlot pool,
+                                     std::string refusal) {
   out_of_memories_.fetch_add(1, std::memory_order_relaxed);
-  const OutOfMemory failed{device_, stream.id, requested_bytes, wanted_bytes, memory_.limit_bytes(), memory_.info(), std::move(refusal)};
+  const hal::MemoryInfo info = memory_.info();
+  if (is_watched_.load(std::memory_order_relaxed)) {
+    TraceEntry entry;
+    entry.address = info.free_bytes;
+    entry.bytes = requested_bytes;
+    entry.stream = stream.id;
+    entry.pool = pools_.at(pool).id;
+    entry.stack = t_call_stack;
+    entry.action = TraceAction::oom;
+    history_.append(entry);
+  }
+  const OutOfMemory failed{device_, stream.id, requested_bytes, wanted_bytes, memory_.limit_bytes(), info, std::move(refusal)};
   return {ErrorCode::out_of_device_memory, out_of_memory_text(failed, snapshot())};
 }
 

@@ -165,6 +165,9 @@ class LedgerTest : public ::testing::TestWithParam<bool> {
     ASSERT_GE(statistics.active_bytes.all.peak, statistics.allocated_bytes.all.peak);
     ASSERT_EQ(static_cast<std::size_t>(statistics.reserved_bytes.all.current), memory_.taken_bytes());
     ASSERT_EQ(memory_.broken_rules(), 0);
+    ASSERT_EQ(told_live_, ledger_.live.size());
+    ASSERT_EQ(told_active_, statistics.active.all.current);
+    ASSERT_EQ(told_reserved_, statistics.reserved_bytes.all.current);
   }
 
   FakeDeviceMemory memory_{kCapacity, GetParam()};
@@ -173,6 +176,8 @@ class LedgerTest : public ::testing::TestWithParam<bool> {
   std::unique_ptr<DeviceCachingAllocator> allocator_ = DeviceCachingAllocator::create(memory_, progress_).value();
   std::int64_t highest_[3] = {};
   std::vector<std::unique_ptr<DevicePool>> pools_;
+  std::size_t told_live_ = 0;  // by the tracker
+  std::int64_t told_active_ = 0, told_reserved_ = 0;
   std::set<std::uint64_t> lenders_;  // pools, also former ones, that serve others when there is no other way
 };
 
@@ -184,6 +189,20 @@ TEST_P(LedgerTest, SnapshotStatisticsAndLedgerAgreeAfterEveryStep) {
   memory_.on_take_away([&](std::uint64_t begin, std::size_t bytes) {
     ledger_.require_done(begin, bytes, -1);
     ledger_.require_not_of_a_graph(begin, bytes);
+  });
+  allocator_->attach_tracker([&](const TraceEntry& entry) {
+    const auto bytes = static_cast<std::int64_t>(entry.bytes);
+    switch (entry.action) {
+      case TraceAction::alloc: ++told_live_, ++told_active_; break;
+      case TraceAction::free_requested: --told_live_; break;
+      case TraceAction::free_completed: --told_active_; break;
+      case TraceAction::segment_alloc:
+      case TraceAction::segment_map: told_reserved_ += bytes; break;
+      case TraceAction::segment_free:
+      case TraceAction::segment_unmap: told_reserved_ -= bytes; break;
+      case TraceAction::snapshot:
+      case TraceAction::oom: break;
+    }
   });
   std::mt19937_64 random(4711);
   const auto below = [&](std::uint64_t bound) { return random() % bound; };

@@ -76,4 +76,16 @@ void DeviceCachingAllocator::reset_peak_statistics() { allocator_->reset_peaks()
 void DeviceCachingAllocator::reset_accumulated_statistics() { allocator_->reset_accumulated(); }
 Snapshot DeviceCachingAllocator::snapshot() const { return allocator_->snapshot(); }
 
+Result<> DeviceCachingAllocator::start_history(const HistoryOptions& options) {
+  if (options.max_entries == 0) return Error{ErrorCode::invalid_argument, "max_entries must be at least 1, but is 0"};
+  if (options.stack_use != StackUse::never && options.stacks == nullptr) {
+    return Error{ErrorCode::invalid_argument, "stacks were asked for without a recorder of stacks"};
+  }
+  allocator_->start_history(options);
+  return {};
+}
+void DeviceCachingAllocator::stop_history() { allocator_->stop_history(); }
+History DeviceCachingAllocator::history() const { return allocator_->history(); }
+void DeviceCachingAllocator::attach_tracker(TraceTracker tracker) { allocator_->attach_tracker(std::move(tracker)); }
+
 }  // namespace xpu::memory

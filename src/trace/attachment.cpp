@@ -21,7 +21,7 @@ namespace xpu::trace {
 
 namespace internal {
 
-constinit thread_local ThreadState t_state = {nullptr, nullptr, 0, false};
+constinit thread_local ThreadState t_state __attribute__((tls_model("initial-exec"))) = {nullptr, nullptr, 0, false};
 constinit std::atomic<Segment*> g_segment{nullptr};
 constinit std::atomic<std::uint64_t> g_lost_before_segment{0};
 constinit std::uint32_t g_inherited_writers = 0;

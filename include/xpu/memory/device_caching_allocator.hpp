@@ -9,6 +9,7 @@
 #include "xpu/hal/device.hpp"
 #include "xpu/hal/queue_progress.hpp"
 #include "xpu/memory/config.hpp"
+#include "xpu/memory/history.hpp"
 #include "xpu/memory/pool.hpp"
 #include "xpu/memory/snapshot.hpp"
 #include "xpu/memory/statistics.hpp"
@@ -69,6 +70,16 @@ class XPU_EXPORT DeviceCachingAllocator {
   /// What was allocated and freed is counted from now on.
   void reset_accumulated_statistics();
   Snapshot snapshot() const;
+
+  /// Notes what happens from now on; what was noted before goes. Error invalid_argument for 0 entries, and for a use of stacks without a
+  /// recorder.
+  Result<> start_history(const HistoryOptions& options = {});
+  /// Notes nothing more, and forgets what it noted.
+  void stop_history();
+  /// Empty when none is kept.
+  History history() const;
+  /// For as long as the allocator lives.
+  void attach_tracker(TraceTracker tracker);
 
  private:
   explicit DeviceCachingAllocator(std::unique_ptr<DeviceAllocator> allocator) noexcept;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "xpu/memory/history.hpp"
 #include "xpu/memory/pool.hpp"
 
 namespace xpu::memory {
@@ -15,6 +16,7 @@ enum class SnapshotBlockState : std::uint8_t {
 struct SnapshotBlock {
   std::uint64_t address = 0, size_bytes = 0, requested_bytes = 0;
   SnapshotBlockState state = SnapshotBlockState::inactive;
+  StackId stack = 0;  ///< Where a live block was allocated, when that was recorded.
 };
 
 /// A run of memory without a gap that was taken from the device: a segment, or mapped pages of an expandable one.

@@ -17,7 +17,7 @@
 
 namespace xpu::drivers::host {
 
-constinit thread_local const UserCode* UserCode::innermost_ = nullptr;
+constinit thread_local const UserCode* UserCode::innermost_ __attribute__((tls_model("initial-exec"))) = nullptr;
 
 namespace {
 

@@ -8,7 +8,7 @@
 
 namespace xpu::drivers::host {
 
-constinit thread_local QueueState::Deferred QueueState::deferred_;
+constinit thread_local QueueState::Deferred QueueState::deferred_ __attribute__((tls_model("initial-exec")));
 
 QueueState::QueueState(std::shared_ptr<DriverState> driver, std::uint32_t device, const hal::QueueOptions& options) noexcept
     : driver_(std::move(driver)),

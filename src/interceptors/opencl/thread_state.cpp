@@ -28,7 +28,7 @@ void thread_ends(void* value) {
 
 namespace internal {
 
-constinit thread_local ThreadState* t_state = nullptr;
+constinit thread_local ThreadState* t_state __attribute__((tls_model("initial-exec"))) = nullptr;
 
 ThreadState* make_thread_state() noexcept {
   auto* state = new (std::nothrow) ThreadState;

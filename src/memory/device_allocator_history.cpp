@@ -1,0 +1,78 @@
+#include <utility>
+#include <vector>
+
+#include "memory/device_allocator.hpp"
+
+// What an allocator does when somebody wants to know of it.
+
+namespace xpu::memory {
+
+Result<void*> DeviceAllocator::allocate_watched(std::size_t requested_bytes, const StreamRef& stream, PoolSlot pool) {
+  const CallStack stack(stack_use_.load(std::memory_order_relaxed) != StackUse::never ? record_stack() : 0);
+  Result<void*> allocated = allocate_quietly(requested_bytes, stream, pool);
+  history_.tell();
+  return allocated;
+}
+
+Result<> DeviceAllocator::free_watched(void* pointer) {
+  const CallStack stack(stack_use_.load(std::memory_order_relaxed) == StackUse::all ? record_stack() : 0);
+  Result<> freed = free_quietly(pointer, true);
+  history_.tell();
+  return freed;
+}
+
+StackId DeviceAllocator::record_stack() const {
+  std::shared_ptr<StackRecorder> stacks;
+  {
+    const base::MutexLock lock(base_mutex_);
+    stacks = stacks_;
+  }
+  return stacks == nullptr ? 0 : stacks->record();
+}
+
+void DeviceAllocator::start_history(const HistoryOptions& options) {
+  {
+    const base::MutexLock lock(base_mutex_);
+    stacks_ = options.stacks;
+  }
+  stack_use_.store(options.stack_use, std::memory_order_relaxed);
+  history_.start(options.max_entries, options.skipped_actions);
+  watch();
+}
+
+void DeviceAllocator::stop_history() {
+  stack_use_.store(StackUse::never, std::memory_order_relaxed);
+  history_.stop();
+  watch();
+  arenas_.for_each([](Arena& arena) {
+    const FutexLockGuard lock(arena.lock);
+    arena.forget_stacks();
+  });
+  const base::MutexLock lock(base_mutex_);
+  stacks_ = nullptr;
+}
+
+void DeviceAllocator::attach_tracker(TraceTracker tracker) {
+  history_.attach(std::move(tracker));
+  watch();
+}
+
+void DeviceAllocator::watch() {
+  // Frees of other threads lie about unnoted until somebody collects them: what was freed before belongs to before.
+  arenas_.for_each([&](Arena& arena) {
+    const FutexLockGuard lock(arena.lock);
+    arena.collect();
+    arena.set_watched(history_.is_active());
+  });
+  is_watched_.store(history_.is_active(), std::memory_order_relaxed);
+}
+
+// The analysis knows no set of locks.
+History DeviceAllocator::history() const XPU_NO_THREAD_SAFETY_ANALYSIS {
+  const AllArenasLock lock(arenas_);
+  std::vector<const HistoryRing::Writer*> writers;
+  for (std::size_t index = 0; index < lock.count(); ++index) writers.push_back(&arenas_.at(static_cast<std::uint16_t>(index)).history());
+  return history_.view(writers);
+}
+
+}  // namespace xpu::memory
