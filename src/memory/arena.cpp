@@ -132,11 +132,11 @@ std::vector<Epoch> Arena::waits() const {
   return all;
 }
 
-std::int64_t Arena::value(std::size_t pool, std::size_t metric) const noexcept {
-  const Region::SplitSums& splits = (pool == kSmallPool ? small_ : large_).split_sums();
-  if (metric == kInactiveSplit) return splits.blocks;
-  if (metric == kInactiveSplitBytes) return splits.bytes;
-  return totals_.value(pool, metric);
+std::int64_t Arena::value(std::size_t row, std::size_t metric) const noexcept {
+  if (metric != kInactiveSplit && metric != kInactiveSplitBytes) return totals_.value(row, metric);
+  if (row == kAllPools) return value(kSmallPool, metric) + value(kLargePool, metric);
+  const Region::SplitSums& splits = (row == kSmallPool ? small_ : large_).split_sums();
+  return metric == kInactiveSplit ? splits.blocks : splits.bytes;
 }
 
 std::int64_t Arena::freed(std::size_t pool, std::size_t metric) const noexcept {
@@ -147,8 +147,12 @@ std::int64_t Arena::freed(std::size_t pool, std::size_t metric) const noexcept {
 }
 
 bool Arena::exceeds_inactive(Pool pool) const noexcept {
-  return value(pool, kInactiveSplit) > totals_.allowance()[pool][kInactiveSplit] ||
-         value(pool, kInactiveSplitBytes) > totals_.allowance()[pool][kInactiveSplitBytes];
+  for (const std::size_t row : {static_cast<std::size_t>(pool), static_cast<std::size_t>(kAllPools)}) {
+    for (const std::size_t metric : {kInactiveSplit, kInactiveSplitBytes}) {
+      if (value(row, metric) > totals_.allowance()[row][metric]) return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace xpu::memory

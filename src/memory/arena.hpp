@@ -92,7 +92,7 @@ class alignas(128) Arena {
   void forget_stacks() XPU_REQUIRES(lock);
 
   /// A live block out of what is free here.
-  Taken take(std::size_t bytes, std::size_t requested_bytes) XPU_REQUIRES(lock) {
+  [[gnu::always_inline]] Taken take(std::size_t bytes, std::size_t requested_bytes) XPU_REQUIRES(lock) {
     const std::uint32_t me = this_thread_number();
     if (owner_.load(std::memory_order_relaxed) != me) [[unlikely]]
       owner_.store(me, std::memory_order_relaxed);
@@ -109,7 +109,7 @@ class alignas(128) Arena {
   /// Whether the calling thread is the one that allocates here. Any other one had better not fight for the lock. Without the lock.
   bool is_owner() const noexcept { return owner_.load(std::memory_order_relaxed) == this_thread_number(); }
   /// Frees a live block; false when it is not live.
-  bool put_back(BlockIndex index) XPU_REQUIRES(lock) {
+  [[gnu::always_inline]] bool put_back(BlockIndex index) XPU_REQUIRES(lock) {
     if (!block(index).is(BlockState::live)) [[unlikely]]
       return false;
     release(index);
@@ -133,8 +133,9 @@ class alignas(128) Arena {
   Totals& totals() noexcept XPU_REQUIRES(lock) { return totals_; }
   /// Whether what is inactive exceeds an allowance: it does so without an allocation.
   bool exceeds_inactive(Pool pool) const noexcept XPU_REQUIRES(lock);
-  /// Of the sums of `totals` and of what is inactive; of one pool.
-  std::int64_t value(std::size_t pool, std::size_t metric) const noexcept XPU_REQUIRES(lock);
+  /// Of the sums of `totals` and of what is inactive; of one pool or of both.
+  std::int64_t value(std::size_t row, std::size_t metric) const noexcept XPU_REQUIRES(lock);
+  /// Of one pool.
   std::int64_t freed(std::size_t pool, std::size_t metric) const noexcept XPU_REQUIRES(lock);
 
   /// One at a time takes memory for a region of it or gives it back: the range's end and holes stay as they were planned.
@@ -155,7 +156,7 @@ class alignas(128) Arena {
   void note_taken(Block& taken) XPU_REQUIRES(lock);
   void note_freed(Block& freed) XPU_REQUIRES(lock);
 
-  Taken count_taken(BlockIndex index, std::size_t requested_bytes) noexcept XPU_REQUIRES(lock) {
+  [[gnu::always_inline]] Taken count_taken(BlockIndex index, std::size_t requested_bytes) noexcept XPU_REQUIRES(lock) {
     Block& taken = block(index);
     taken.requested_bytes = requested_bytes;
     if (is_watched_) [[unlikely]]
@@ -167,7 +168,7 @@ class alignas(128) Arena {
     if (!is_expandable_) is_exceeded |= exceeds_inactive(pool);
     return {index, is_exceeded};
   }
-  void release(BlockIndex index) XPU_REQUIRES(lock) {
+  [[gnu::always_inline]] void release(BlockIndex index) XPU_REQUIRES(lock) {
     Block& freed_block = block(index);
     if (is_watched_) [[unlikely]]
       note_freed(freed_block);

@@ -105,7 +105,7 @@ class DeviceAllocator {
     if (!is_done) [[unlikely]]
       return refuse_free(pointer);
     if (is_exceeded) [[unlikely]]
-      peaks_.look_at_all(arenas_, arena, pool_of(block));
+      peaks_.look_at_all(arenas_, arena);
     return {};
   }
 
@@ -136,7 +136,7 @@ class DeviceAllocator {
   void* finish(const Arena::Taken& taken) {
     const Block& block = blocks_[taken.block];
     if (taken.exceeds_allowance) [[unlikely]]
-      peaks_.look_at_all(arenas_, arenas_.at(block.arena.load(std::memory_order_relaxed)), pool_of(block));
+      peaks_.look_at_all(arenas_, arenas_.at(block.arena.load(std::memory_order_relaxed)));
     return reinterpret_cast<void*>(static_cast<std::uintptr_t>(block.begin()));
   }
 

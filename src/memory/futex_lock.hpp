@@ -19,7 +19,7 @@ class XPU_THREAD_ATTRIBUTE(capability("mutex")) FutexLock {
   FutexLock(const FutexLock&) = delete;
   FutexLock& operator=(const FutexLock&) = delete;
 
-  void lock() noexcept XPU_ACQUIRE() {
+  [[gnu::always_inline]] void lock() noexcept XPU_ACQUIRE() {
     std::uint32_t free = kFree;
     if (word_.compare_exchange_strong(free, kHeld, std::memory_order_acquire)) [[likely]]
       return;
@@ -29,7 +29,7 @@ class XPU_THREAD_ATTRIBUTE(capability("mutex")) FutexLock {
     std::uint32_t free = kFree;
     return word_.load(std::memory_order_relaxed) == kFree && word_.compare_exchange_strong(free, kHeld, std::memory_order_acquire);
   }
-  void unlock() noexcept XPU_RELEASE() {
+  [[gnu::always_inline]] void unlock() noexcept XPU_RELEASE() {
     if (word_.exchange(kFree, std::memory_order_release) == kHeldWithSleepers) [[unlikely]]
       syscall(SYS_futex, &word_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
   }
@@ -60,8 +60,8 @@ class XPU_THREAD_ATTRIBUTE(capability("mutex")) FutexLock {
 
 class XPU_THREAD_ATTRIBUTE(scoped_lockable) FutexLockGuard {
  public:
-  explicit FutexLockGuard(FutexLock& lock) noexcept XPU_ACQUIRE(lock) : lock_(lock) { lock_.lock(); }
-  ~FutexLockGuard() XPU_RELEASE() { lock_.unlock(); }
+  [[gnu::always_inline]] explicit FutexLockGuard(FutexLock& lock) noexcept XPU_ACQUIRE(lock) : lock_(lock) { lock_.lock(); }
+  [[gnu::always_inline]] ~FutexLockGuard() XPU_RELEASE() { lock_.unlock(); }
   FutexLockGuard(const FutexLockGuard&) = delete;
   FutexLockGuard& operator=(const FutexLockGuard&) = delete;
 

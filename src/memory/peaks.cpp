@@ -1,71 +1,62 @@
 #include "memory/peaks.hpp"
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 namespace xpu::memory {
 namespace {
 
-/// One pool of one arena.
 struct Holder {
   Arena* arena;
-  Pool pool;
-  std::array<std::int64_t, kMetrics> value, allowance;
+  MetricTable<std::int64_t> value, allowance;
 
-  std::int64_t unused(std::size_t metric) const noexcept { return std::max<std::int64_t>(allowance[metric] - value[metric], 0); }
+  std::int64_t unused(std::size_t row, std::size_t metric) const noexcept {
+    return std::max<std::int64_t>(allowance[row][metric] - value[row][metric], 0);
+  }
 };
 
 std::vector<Holder> look(const ArenaTable& arenas) {
   std::vector<Holder> all;
-  all.reserve(2 * arenas.count());
+  all.reserve(arenas.count());
   arenas.for_each([&](Arena& arena) {
     const FutexLockGuard lock(arena.lock);
-    for (const Pool pool : {kSmallPool, kLargePool}) {
-      Holder& holder = all.emplace_back(Holder{&arena, pool, {}, arena.totals().allowance()[pool]});
-      for (std::size_t metric = 0; metric < kMetrics; ++metric) holder.value[metric] = arena.value(pool, metric);
+    Holder& holder = all.emplace_back(Holder{&arena, {}, arena.totals().allowance()});
+    for (std::size_t row = 0; row < kPoolRows; ++row) {
+      for (std::size_t metric = 0; metric < kMetrics; ++metric) holder.value[row][metric] = arena.value(row, metric);
     }
   });
   return all;
 }
 
-/// As `look` made them: two of each arena, in order.
 void set_allowances(const std::vector<Holder>& all) {
-  for (std::size_t index = 0; index < all.size(); index += 2) {
-    const FutexLockGuard lock(all[index].arena->lock);
-    all[index].arena->totals().set_allowance({all[index].allowance, all[index + 1].allowance});
+  for (const Holder& holder : all) {
+    const FutexLockGuard lock(holder.arena->lock);
+    holder.arena->totals().set_allowance(holder.allowance);
   }
 }
 
 }  // namespace
 
-void Peaks::look_at_all(const ArenaTable& arenas, const Arena& exceeding, Pool pool) {
+void Peaks::look_at_all(const ArenaTable& arenas, const Arena& exceeding) {
   const base::MutexLock lock(mutex_);
   std::vector<Holder> all = look(arenas);
-  for (std::size_t metric = 0; metric < kMetrics; ++metric) {
-    std::array<std::int64_t, kPoolRows> unused{}, kept{};
-    for (const Holder& holder : all) {
-      unused[holder.pool] -= holder.value[metric];
-      unused[kAllPools] -= holder.value[metric];
-      if (holder.arena == &exceeding && holder.pool == pool) continue;
-      // Half of it: giving all away would make the others come next.
-      kept[holder.pool] += holder.unused(metric) / 2;
-      kept[kAllPools] += holder.unused(metric) / 2;
-    }
-    for (std::size_t row = 0; row < kPoolRows; ++row) {
+  for (std::size_t row = 0; row < kPoolRows; ++row) {
+    for (std::size_t metric = 0; metric < kMetrics; ++metric) {
+      std::int64_t total = 0, kept = 0;
+      for (const Holder& holder : all) {
+        total += holder.value[row][metric];
+        // Half of it: giving all away would make the others come next.
+        if (holder.arena != &exceeding) kept += holder.unused(row, metric) / 2;
+      }
       std::int64_t& peak = peaks_[row][metric];
-      peak = std::max(peak, -unused[row]);
-      unused[row] += peak;
-    }
-    const bool may_keep =
-        kept[kSmallPool] <= unused[kSmallPool] && kept[kLargePool] <= unused[kLargePool] && kept[kAllPools] <= unused[kAllPools];
-    if (!may_keep) kept = {};
-    for (Holder& holder : all) {
-      const bool is_exceeding = holder.arena == &exceeding && holder.pool == pool;
-      const std::int64_t given = is_exceeding ? std::min(unused[pool] - kept[pool], unused[kAllPools] - kept[kAllPools])
-                                 : may_keep   ? holder.unused(metric) / 2
-                                              : 0;
-      holder.allowance[metric] = holder.value[metric] + given;
+      peak = std::max(peak, total);
+      const bool may_keep = kept <= peak - total;
+      for (Holder& holder : all) {
+        const std::int64_t given = holder.arena == &exceeding ? peak - total - (may_keep ? kept : 0)
+                                   : may_keep                 ? holder.unused(row, metric) / 2
+                                                              : 0;
+        holder.allowance[row][metric] = holder.value[row][metric] + given;
+      }
     }
   }
   set_allowances(all);
@@ -77,9 +68,8 @@ void Peaks::reset(const ArenaTable& arenas) {
   peaks_ = {};
   for (Holder& holder : all) {
     holder.allowance = holder.value;
-    for (std::size_t metric = 0; metric < kMetrics; ++metric) {
-      peaks_[holder.pool][metric] += holder.value[metric];
-      peaks_[kAllPools][metric] += holder.value[metric];
+    for (std::size_t row = 0; row < kPoolRows; ++row) {
+      for (std::size_t metric = 0; metric < kMetrics; ++metric) peaks_[row][metric] += holder.value[row][metric];
     }
   }
   set_allowances(all);

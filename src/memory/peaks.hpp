@@ -13,9 +13,8 @@ namespace xpu::memory {
 /// in the very moment in which the arenas are looked at, one after another, may be missing.
 class Peaks {
  public:
-  /// Looks at all arenas because this pool of this one exceeds an allowance, and gives it what the others do not need soon. With no arena's
-  /// lock held.
-  void look_at_all(const ArenaTable& arenas, const Arena& exceeding, Pool pool) XPU_EXCLUDES(mutex_);
+  /// Looks at all arenas because this one exceeds an allowance, and gives it what the others do not need soon. With no arena's lock held.
+  void look_at_all(const ArenaTable& arenas, const Arena& exceeding) XPU_EXCLUDES(mutex_);
   /// The peaks are what is there now.
   void reset(const ArenaTable& arenas) XPU_EXCLUDES(mutex_);
   MetricTable<std::int64_t> values() const XPU_EXCLUDES(mutex_) {

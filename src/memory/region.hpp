@@ -51,7 +51,7 @@ class Region {
 
   /// A block of exactly so many bytes (or a little more where the rest is not worth a block), live; 0 when no free one fits. `bytes` is a
   /// multiple of a granule.
-  BlockIndex take(std::size_t bytes) {
+  [[gnu::always_inline]] BlockIndex take(std::size_t bytes) {
     if (keeps_exact_sizes_) {
       BlockIndex& first = cached_[bytes / kGranuleBytes];
       if (first != 0) return take_cached(first);
@@ -60,7 +60,7 @@ class Region {
   }
   bool has_cached(std::size_t bytes) const noexcept { return keeps_exact_sizes_ && cached_[bytes / kGranuleBytes] != 0; }
   /// The reverse: a live or pending block that nobody uses any more.
-  void put_back(BlockIndex index) {
+  [[gnu::always_inline]] void put_back(BlockIndex index) {
     if (!keeps_exact_sizes_) {
       make_free(index);
       return;
