@@ -64,6 +64,8 @@ class DeviceAllocator {
   void stop_history();
   History history() const;
   void attach_tracker(TraceTracker tracker);
+  Result<> write_snapshot(const std::string& path) const;
+  void write_snapshot_at_out_of_memory(std::string path);
 
  private:
   [[gnu::always_inline]] Result<void*> allocate_quietly(std::size_t requested_bytes, const StreamRef& stream, PoolSlot pool) {
@@ -124,6 +126,8 @@ class DeviceAllocator {
   StackId record_stack() const;
   /// Every arena notes what happens, or does not any more.
   void watch();
+  /// The one for `write_snapshot_at_out_of_memory`, if it is due.
+  void write_due_snapshot();
   /// What trackers have not been told; where the driver was called, or many blocks changed.
   void tell_trackers() {
     if (is_watched_.load(std::memory_order_relaxed)) [[unlikely]]
@@ -196,6 +200,7 @@ class DeviceAllocator {
   mutable base::Mutex base_mutex_;
   std::shared_ptr<StackRecorder> stacks_ XPU_GUARDED_BY(base_mutex_);
   std::vector<Reservation> reservations_ XPU_GUARDED_BY(base_mutex_);
+  std::string out_of_memory_path_ XPU_GUARDED_BY(base_mutex_);
   Sums at_reset_ XPU_GUARDED_BY(base_mutex_);  // from where allocated and freed are counted
 };
 

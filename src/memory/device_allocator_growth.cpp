@@ -304,12 +304,14 @@ Error DeviceAllocator::out_of_memory(std::size_t requested_bytes, std::size_t wa
     entry.bytes = requested_bytes;
     entry.stream = stream.id;
     entry.pool = pools_.at(pool).id;
-    entry.stack = t_call_stack;
+    if (stack_use_.load(std::memory_order_relaxed) >= StackUse::alloc) entry.stack = t_call_stack;
     entry.action = TraceAction::oom;
     history_.append(entry);
   }
   const OutOfMemory failed{device_, stream.id, requested_bytes, wanted_bytes, memory_.limit_bytes(), info, std::move(refusal)};
-  return {ErrorCode::out_of_device_memory, out_of_memory_text(failed, snapshot())};
+  Error error{ErrorCode::out_of_device_memory, out_of_memory_text(failed, snapshot())};
+  write_due_snapshot();
+  return error;
 }
 
 }  // namespace xpu::memory

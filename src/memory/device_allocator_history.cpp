@@ -1,7 +1,11 @@
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "base/log.hpp"
 #include "memory/device_allocator.hpp"
+#include "memory/snapshot_file.hpp"
 
 // What an allocator does when somebody wants to know of it.
 
@@ -65,6 +69,35 @@ void DeviceAllocator::watch() {
     arena.set_watched(history_.is_active());
   });
   is_watched_.store(history_.is_active(), std::memory_order_relaxed);
+}
+
+Result<> DeviceAllocator::write_snapshot(const std::string& path) const {
+  SnapshotFile file{.device = device_,
+                    .snapshot = snapshot(),
+                    .history = history(),
+                    .stacks = nullptr,
+                    .config = config_,
+                    .is_expandable = is_expandable_};
+  {
+    const base::MutexLock lock(base_mutex_);
+    file.stacks = stacks_;
+  }
+  return memory::write_snapshot(file, path);
+}
+
+void DeviceAllocator::write_snapshot_at_out_of_memory(std::string path) {
+  const base::MutexLock lock(base_mutex_);
+  out_of_memory_path_ = std::move(path);
+}
+
+void DeviceAllocator::write_due_snapshot() {
+  std::string path;
+  {
+    const base::MutexLock lock(base_mutex_);
+    path.swap(out_of_memory_path_);
+  }
+  if (path.empty()) return;
+  if (const Result<> written = write_snapshot(path); !written) XPU_LOG_WARN("memory", "{}", written.error().message);
 }
 
 // The analysis knows no set of locks.

@@ -86,6 +86,10 @@ Result<> DeviceCachingAllocator::start_history(const HistoryOptions& options) {
 }
 void DeviceCachingAllocator::stop_history() { allocator_->stop_history(); }
 History DeviceCachingAllocator::history() const { return allocator_->history(); }
+Result<> DeviceCachingAllocator::write_snapshot(const std::string& path) const { return allocator_->write_snapshot(path); }
+void DeviceCachingAllocator::write_snapshot_at_out_of_memory(std::string path) {
+  allocator_->write_snapshot_at_out_of_memory(std::move(path));
+}
 void DeviceCachingAllocator::attach_tracker(TraceTracker tracker) { allocator_->attach_tracker(std::move(tracker)); }
 
 }  // namespace xpu::memory

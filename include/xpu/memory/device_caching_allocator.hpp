@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "xpu/base/export.hpp"
 #include "xpu/base/result.hpp"
@@ -78,6 +79,12 @@ class XPU_EXPORT DeviceCachingAllocator {
   void stop_history();
   /// Empty when none is kept.
   History history() const;
+  /// Writes snapshot and history of one moment as PyTorch does, for the tools that read its memory snapshots: a pickled dictionary with
+  /// segments, device_traces and allocator_settings. The file is there in whole or not at all; memory is needed for the snapshot, not for
+  /// the history. Error unavailable when it cannot be written.
+  Result<> write_snapshot(const std::string& path) const;
+  /// Does so at the first out-of-memory from now on; an empty path: not any more. What goes wrong then is logged.
+  void write_snapshot_at_out_of_memory(std::string path);
   /// For as long as the allocator lives.
   void attach_tracker(TraceTracker tracker);
 
