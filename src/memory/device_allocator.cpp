@@ -196,15 +196,19 @@ void DeviceAllocator::append_segments(Arena& arena, bool is_small, Snapshot& res
   });
 }
 
-// The analysis knows no set of locks.
-Snapshot DeviceAllocator::snapshot() const XPU_NO_THREAD_SAFETY_ANALYSIS {
-  Snapshot result;
+Snapshot DeviceAllocator::snapshot() const {
   if (is_watched_.load(std::memory_order_relaxed)) {
     TraceEntry entry;
     entry.action = TraceAction::snapshot;
     history_.append(entry);
     history_.tell();
   }
+  return take_snapshot();
+}
+
+// The analysis knows no set of locks.
+Snapshot DeviceAllocator::take_snapshot() const XPU_NO_THREAD_SAFETY_ANALYSIS {
+  Snapshot result;
   {
     const AllArenasLock lock(arenas_);
     for (std::size_t index = 0; index < lock.count(); ++index) {

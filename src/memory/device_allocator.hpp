@@ -111,6 +111,7 @@ class DeviceAllocator {
     return {};
   }
 
+  Snapshot take_snapshot() const;
   static void append_segments(Arena& arena, bool is_small, Snapshot& result) XPU_REQUIRES(arena.lock);
   /// What one attempt to get memory needs to know.
   struct Request {

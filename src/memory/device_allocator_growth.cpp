@@ -309,7 +309,7 @@ Error DeviceAllocator::out_of_memory(std::size_t requested_bytes, std::size_t wa
     history_.append(entry);
   }
   const OutOfMemory failed{device_, stream.id, requested_bytes, wanted_bytes, memory_.limit_bytes(), info, std::move(refusal)};
-  Error error{ErrorCode::out_of_device_memory, out_of_memory_text(failed, snapshot())};
+  Error error{ErrorCode::out_of_device_memory, out_of_memory_text(failed, take_snapshot())};
   write_due_snapshot();
   return error;
 }
