@@ -6,10 +6,11 @@
     tools/mutate.py --draw N [--seed TEXT]  N rows, drawn by the seed: by default the commit, or the contents where there is no git
     tools/mutate.py --list                  the rows, with what each bug is
 
-A patch begins with a comment that says what the bug is, and may have a line "environment: sim" (the default is host). It is applied to a
-copy of the tree in build/mutants, which has a build folder of its own. Before that the tests of the row must pass without the bug, so that
-a broken environment is not taken for a bug that was found. Found is: the tests fail, crash or take too long. Everything else is an error: a
-patch that does not apply, a library that does not build, tests that pass.
+A patch begins with a comment that says what the bug is, and may have a line "environment: sim" (the default is host) and a line
+"tests: PROGRAM FILTER" (the default is the program acceptance and the tests that are named after the row). It is applied to a copy of
+the tree in build/mutants, which has a build folder of its own. Before that the tests of the row must pass without the bug, so that a
+broken environment is not taken for a bug that was found. Found is: the tests fail, crash or take too long. Everything else is an error:
+a patch that does not apply, a library that does not build, tests that pass.
 """
 
 import argparse
@@ -44,9 +45,10 @@ class Mutation:
         lines = path.read_text(encoding="utf-8").splitlines()
         self.files = [line.removeprefix("+++ b/") for line in lines if line.startswith("+++ b/")]
         comment = [line[2:].strip() for line in lines if line.startswith("# ")]
-        settings = [line for line in comment if line.startswith("environment: ")]
-        self.bug = " ".join(line for line in comment if line not in settings)
-        self.environment = settings[0].removeprefix("environment: ") if settings else "host"
+        settings = {name: value for name, value in (line.split(": ", 1) for line in comment if line.startswith(("environment: ", "tests: ")))}
+        self.bug = " ".join(line for line in comment if not line.startswith(("environment: ", "tests: ")))
+        self.environment = settings.get("environment", "host")
+        self.program, self.filter = settings.get("tests", f"acceptance *{self.row}_*").split(" ", 1)
         if not self.bug:
             sys.exit(f"mutate: {path}: its first lines must say what the bug is, after '# '")
         if self.environment not in ENVIRONMENTS:
@@ -116,9 +118,9 @@ def refresh_tree():
             path.unlink()
 
 
-def build():
+def build(programs):
     """None, or the end of what the compiler said."""
-    commands = [["cmake", "--build", BUILD, "--target", "acceptance", "--parallel", str(os.cpu_count())]]
+    commands = [["cmake", "--build", BUILD, "--parallel", str(os.cpu_count()), "--target", *sorted(programs)]]
     if not (BUILD / "build.ninja").is_file():
         commands.insert(
             0,
@@ -134,9 +136,9 @@ def build():
 
 def run_row(mutation):
     """Exit code (None: the limit) and output of the row's tests."""
-    program = BUILD / "bin" / "acceptance"
+    program = BUILD / "bin" / mutation.program
     env = environment(XPU_CACHE_DIR=str(WORK / "kernel_cache"), **ENVIRONMENTS[mutation.environment])
-    return run([program, f"--gtest_filter=*{mutation.row}_*", "--gtest_fail_fast", "--gtest_brief=1"], TEST_LIMIT_S, env)
+    return run([program, f"--gtest_filter={mutation.filter}", "--gtest_fail_fast", "--gtest_brief=1"], TEST_LIMIT_S, env)
 
 
 def count_passed(output):
@@ -147,7 +149,7 @@ def count_passed(output):
 
 def try_bug(mutation):
     """None when the row's tests find the bug that is in the tree now, else the reason why this is an error."""
-    failure = build()
+    failure = build({mutation.program})
     if failure is not None:
         return f"the library with the bug does not build:\n{failure}"
     code, output = run_row(mutation)
@@ -178,7 +180,7 @@ def check(mutation):
 def check_all(mutations):
     WORK.mkdir(parents=True, exist_ok=True)
     refresh_tree()
-    failure = build()
+    failure = build({mutation.program for mutation in mutations})
     if failure is not None:
         sys.exit(f"mutate: the project does not build without a bug:\n{failure}")
     for mutation in mutations:
