@@ -19,8 +19,10 @@ Arena::Arena(const Shared& shared, std::uint16_t index, const ArenaKey& key, con
     : shared_(shared),
       key_(key),
       is_expandable_(kind.is_expandable),
-      small_(shared.blocks, shared.addresses, index, {true, kind.is_expandable, kind.no_split}),
-      large_(shared.blocks, shared.addresses, index, {false, kind.is_expandable, kind.no_split}) {}
+      small_(shared.blocks, shared.addresses, index, {true, kind.is_expandable, kind.no_split, kUnlimitedBytes, kUnlimitedBytes}),
+      large_(shared.blocks, shared.addresses, index,
+             {false, kind.is_expandable, kind.no_split, kind.max_split_bytes, kind.max_rounding_bytes}),
+      max_split_bytes_(kind.max_split_bytes) {}
 
 inline void Arena::note_watched(TraceAction action, std::uint64_t address, std::uint64_t bytes, bool is_double) {
   const StackUse least_use = action == TraceAction::alloc ? StackUse::alloc : StackUse::all;
@@ -38,11 +40,13 @@ void Arena::note_rarely(TraceAction action, std::uint64_t address, std::uint64_t
 
 void Arena::note_taken(Block& taken) {
   taken.stack = t_call_stack;
+  if (taken.bytes >= max_split_bytes_) shared_.oversize.add(1);
   note_watched(TraceAction::alloc, taken.begin(), taken.requested_bytes, false);
 }
 
 void Arena::note_freed(Block& freed) {
   freed.stack = 0;
+  if (freed.bytes >= max_split_bytes_) shared_.oversize.add(-1);
   note_watched(TraceAction::free_requested, freed.begin(), freed.requested_bytes, freed.uses == 0);
 }
 

@@ -11,6 +11,7 @@
 #include "memory/epoch_clock.hpp"
 #include "memory/futex_lock.hpp"
 #include "memory/history_ring.hpp"
+#include "memory/oversize_count.hpp"
 #include "memory/pool_table.hpp"
 #include "memory/region.hpp"
 #include "memory/stream_table.hpp"
@@ -54,6 +55,7 @@ class alignas(128) Arena {
     EpochClock& clock;
     const StreamTable& streams;
     std::atomic<std::int64_t>& pending_blocks;  ///< Of all arenas: while there are none, what is active is what is allocated.
+    OversizeCount& oversize;
     HistoryRing& history;
     const std::atomic<StackUse>& stack_use;
   };
@@ -65,6 +67,7 @@ class alignas(128) Arena {
   struct Kind {
     bool is_expandable = false;
     bool no_split = false;
+    std::size_t max_split_bytes = kUnlimitedBytes, max_rounding_bytes = kUnlimitedBytes;  // see Region::Kind
   };
 
   Arena(const Shared& shared, std::uint16_t index, const ArenaKey& key, const Kind& kind) noexcept;
@@ -80,7 +83,7 @@ class alignas(128) Arena {
   const PoolId& pool_id() const noexcept XPU_REQUIRES(lock) { return pool_id_; }
   void set_pool_id(const PoolId& id) noexcept XPU_REQUIRES(lock) { pool_id_ = id; }
 
-  /// Whether what happens here is noted in the history.
+  /// Whether what happens here is noted in the history, or counted as oversize.
   void set_watched(bool is_watched) noexcept XPU_REQUIRES(lock) { is_watched_ = is_watched; }
   const HistoryRing::Writer& history() const noexcept XPU_REQUIRES(lock) { return history_; }
   /// For the history, when it is watched. The stack is that of the thread's call (`CallStack`).
@@ -188,6 +191,7 @@ class alignas(128) Arena {
   Totals totals_ XPU_GUARDED_BY(lock);
   Region small_ XPU_GUARDED_BY(lock), large_ XPU_GUARDED_BY(lock);
   std::vector<Pending> pending_ XPU_GUARDED_BY(lock);  // an entry for each use; Block::uses counts those that are left
+  const std::size_t max_split_bytes_;
   PoolId pool_id_ XPU_GUARDED_BY(lock);
   HistoryRing::Writer history_ XPU_GUARDED_BY(lock);
   // The streams of blocks with a use beyond index 62; each of these blocks has bit 63.

@@ -31,6 +31,7 @@ struct alignas(64) Block {
   std::uint64_t uses;  ///< Bit n: the stream of index n may use it, too. See `Arena`.
   BlockIndex previous, next;
   BlockIndex list_previous, list_next;  ///< In the list that it is in.
+  std::uint64_t free_since;             ///< Of a free block: see Region::Ages.
   std::uint32_t stack;                  ///< StackId of the allocation of a live block, where it is known.
   std::atomic<std::uint16_t> arena;
   std::atomic<BlockState> state;  ///< Only `live` is left without the lock, to `remote`.

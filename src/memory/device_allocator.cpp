@@ -13,7 +13,7 @@ DeviceAllocator::DeviceAllocator(hal::MemoryProvider& memory, hal::QueueProgress
       is_expandable_(is_expandable),
       rounds_by_division_(config.roundup_power2_divisions != RoundupDivisions{}),
       device_(device),
-      memory_(memory, total_bytes),
+      memory_(memory, total_bytes, config.max_split_size_bytes),
       clock_(progress) {
   set_fraction(config.per_process_memory_fraction);
 }
@@ -145,6 +145,9 @@ DeviceStatistics DeviceAllocator::statistics() const {
   result.active_bytes = by_pool(kActiveBytes);
   result.inactive_split_bytes = by_pool(kInactiveSplitBytes);
   result.requested_bytes = by_pool(kRequestedBytes);
+  result.oversize_allocations = oversize_.value();
+  result.oversize_segments = device.oversize_segments;
+  if (config_.max_split_size_bytes != kUnlimitedBytes) result.max_split_size = static_cast<std::int64_t>(config_.max_split_size_bytes);
   result.num_alloc_retries = retries_.load(std::memory_order_relaxed);
   result.num_ooms = out_of_memories_.load(std::memory_order_relaxed);
   result.num_sync_all_streams = waits_for_all_.load(std::memory_order_relaxed);
@@ -156,6 +159,7 @@ DeviceStatistics DeviceAllocator::statistics() const {
 void DeviceAllocator::reset_accumulated() {
   const Sums now = sum();
   memory_.reset_accumulated();
+  oversize_.reset_accumulated();
   retries_.store(0, std::memory_order_relaxed);
   const base::MutexLock lock(base_mutex_);
   at_reset_ = now;
@@ -164,6 +168,7 @@ void DeviceAllocator::reset_accumulated() {
 void DeviceAllocator::reset_peaks() {
   peaks_.reset(arenas_);
   memory_.reset_peaks();
+  oversize_.reset_peak();
 }
 
 void DeviceAllocator::append_segments(Arena& arena, bool is_small, Snapshot& result) {

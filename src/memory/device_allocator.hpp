@@ -127,6 +127,7 @@ class DeviceAllocator {
   StackId record_stack() const;
   /// Every arena notes what happens, or does not any more.
   void watch();
+  bool are_arenas_watched() const noexcept { return history_.is_active() || config_.max_split_size_bytes != kUnlimitedBytes; }
   /// The one for `write_snapshot_at_out_of_memory`, if it is due.
   void write_due_snapshot();
   /// What trackers have not been told; where the driver was called, or many blocks changed.
@@ -152,11 +153,13 @@ class DeviceAllocator {
   Result<Arena::Taken> grow_range(Arena& arena, const Request& request) XPU_REQUIRES(arena.growth_mutex);
   Result<Arena::Taken> add_segment(Arena& arena, const Request& request) XPU_REQUIRES(arena.growth_mutex);
   Result<> reserve_range(Arena& arena, bool is_small) XPU_REQUIRES(arena.growth_mutex);
+  /// Above the threshold of the option, segments that have not been used for longer than the others go back, with as much as is above it.
+  void collect_garbage();
   /// One way after another, searching again after each.
   Result<Arena::Taken> take_reclaimed(const Request& request, Error refusal);
   /// Free memory of one pool of an arena goes back to the device, about that much of it; returns how much did. Waits for the arena's
   /// stream.
-  std::size_t give_back(Arena& arena, bool is_small, std::size_t wanted_bytes);
+  std::size_t give_back(Arena& arena, bool is_small, std::size_t wanted_bytes, std::uint64_t least_age = 0);
   /// From the arenas of these pools. The one of `last`, if any, goes last.
   struct Last {
     Arena* arena = nullptr;
@@ -190,6 +193,7 @@ class DeviceAllocator {
   mutable EpochClock clock_;
   StreamTable streams_;
   PoolTable pools_;
+  OversizeCount oversize_;
   mutable HistoryRing history_;
   std::atomic<bool> is_watched_{false};
   std::atomic<StackUse> stack_use_{StackUse::never};

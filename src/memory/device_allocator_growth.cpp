@@ -20,22 +20,24 @@ constexpr std::size_t kEverything = std::numeric_limits<std::size_t>::max() / 2;
 
 Result<void*> DeviceAllocator::allocate_slowly(std::size_t requested_bytes, std::size_t bytes, const ArenaKey& key,
                                                const StreamRef& stream) {
-  const Arena::Shared shared{blocks_, addresses_, clock_, streams_, pending_blocks_, history_, stack_use_};
+  const Arena::Shared shared{blocks_, addresses_, clock_, streams_, pending_blocks_, oversize_, history_, stack_use_};
   const PoolTable::Entry pool = pools_.at(key.pool);
   const bool no_split = pool.options.no_split;
-  Arena* const arena = arenas_.find_or_add(shared, key, {is_expandable_ && !no_split, no_split});
+  Arena* const arena = arenas_.find_or_add(
+      shared, key, {is_expandable_ && !no_split, no_split, config_.max_split_size_bytes, config_.max_non_split_rounding_bytes});
   if (arena == nullptr) {
     return Error{ErrorCode::unsupported, fmt::format("memory is allocated on more than {} streams and pools", ArenaTable::kMostArenas)};
   }
   {
     const FutexLockGuard lock(arena->lock);
     arena->set_pool_id(pool.id);
-    arena->set_watched(history_.is_active());
+    arena->set_watched(are_arenas_watched());
   }
   clock_.note_stream(stream);
   streams_.index_of(stream);
   const Request request{requested_bytes, bytes, stream, *arena};
   if (const Arena::Taken taken = take_collected(request); taken.block != 0) return finish(taken);
+  if (config_.garbage_collection_threshold > 0) collect_garbage();
   Result<Arena::Taken> taken = take_grown(request);
   if (!taken) taken = take_reclaimed(request, std::move(taken).error());
   if (!taken) return std::move(taken).error();
@@ -159,13 +161,39 @@ Result<Arena::Taken> DeviceAllocator::take_reclaimed(const Request& request, Err
                        request.stream, request.arena.key().pool, refusal.message);
 }
 
-std::size_t DeviceAllocator::give_back(Arena& arena, bool is_small_pool, std::size_t wanted_bytes) {
+void DeviceAllocator::collect_garbage() {
+  const auto threshold = static_cast<std::uint64_t>(config_.garbage_collection_threshold * static_cast<double>(memory_.limit_bytes()));
+  const std::vector<bool> givers = pools_to_give_back(true);
+  const auto for_each_giver = [&](const auto& visit) {
+    arenas_.for_each([&](Arena& arena) {
+      if (arena.key().pool < givers.size() && givers[arena.key().pool]) visit(arena);
+    });
+  };
+  while (memory_.reserved_bytes() > threshold) {
+    Region::Ages ages;
+    for_each_giver([&](Arena& arena) {
+      const FutexLockGuard lock(arena.lock);
+      const Region::Ages some = arena.region(false).ages();
+      ages.sum += some.sum;
+      ages.segments += some.segments;
+    });
+    if (ages.segments == 0) return;
+    std::size_t given = 0;
+    for_each_giver([&](Arena& arena) {
+      const std::uint64_t reserved = memory_.reserved_bytes();
+      if (reserved > threshold) given += give_back(arena, false, reserved - threshold, ages.sum / ages.segments);
+    });
+    if (given == 0) return;
+  }
+}
+
+std::size_t DeviceAllocator::give_back(Arena& arena, bool is_small_pool, std::size_t wanted_bytes, std::uint64_t least_age) {
   const base::MutexLock growth(arena.growth_mutex);
   std::vector<BlockIndex> moving;
   {
     const FutexLockGuard lock(arena.lock);
     arena.collect();
-    arena.region(is_small_pool).begin_give_back(wanted_bytes, moving);
+    arena.region(is_small_pool).begin_give_back(wanted_bytes, least_age, moving);
   }
   if (moving.empty()) return 0;
   // The blocks are free in the order of the stream's work; the device takes them at once. What the stream has yet to do may touch them.

@@ -66,7 +66,7 @@ void DeviceAllocator::watch() {
   arenas_.for_each([&](Arena& arena) {
     const FutexLockGuard lock(arena.lock);
     arena.collect();
-    arena.set_watched(history_.is_active());
+    arena.set_watched(are_arenas_watched());
   });
   is_watched_.store(history_.is_active(), std::memory_order_relaxed);
 }

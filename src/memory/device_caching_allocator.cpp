@@ -21,10 +21,6 @@ Result<> probe_mapping(hal::MemoryProvider& memory) {
   return mapped;
 }
 
-Error not_supported(const char* option) {
-  return {ErrorCode::unsupported, fmt::format("the option {} is not supported: leave it out", option)};
-}
-
 }  // namespace
 
 DeviceCachingAllocator::DeviceCachingAllocator(std::unique_ptr<DeviceAllocator> allocator) noexcept : allocator_(std::move(allocator)) {}
@@ -34,9 +30,6 @@ DevicePool::~DevicePool() { allocator_.release_pool(slot_); }
 Result<std::unique_ptr<DeviceCachingAllocator>> DeviceCachingAllocator::create(hal::MemoryProvider& memory, hal::QueueProgress& progress,
                                                                                const Config& config, int device) {
   XPU_TRY(check_config(config));
-  // Better refused than ignored.
-  if (config.max_split_size_bytes != kUnlimitedBytes) return not_supported("max_split_size_mb");
-  if (config.garbage_collection_threshold != 0) return not_supported("garbage_collection_threshold");
   XPU_TRY_ASSIGN(const hal::MemoryInfo info, memory.info());
   bool is_expandable = false;
   if (allows_expandable_segments(config)) {

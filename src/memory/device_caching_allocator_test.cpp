@@ -402,15 +402,82 @@ TEST(AllocatorOptions, WhatTheDeviceCannotDoIsRefusedOrLeftOut) {
   FakeDeviceMemory mapping(64 * kMiB, true);
   config.expandable_segments = false;
   EXPECT_FALSE(DeviceCachingAllocator::create(mapping, progress, config).value()->has_expandable_segments());
-  for (const char* const text : {"max_split_size_mb:64", "garbage_collection_threshold:0.5"}) {
-    const auto ignored = DeviceCachingAllocator::create(mapping, progress, parse_config(text).value());
-    ASSERT_FALSE(ignored) << text;
-    EXPECT_EQ(ignored.error().code, ErrorCode::unsupported);
-    EXPECT_THAT(ignored.error().message, HasSubstr("is not supported"));
-  }
   config = {};
   config.per_process_memory_fraction = 7;
   EXPECT_FALSE(DeviceCachingAllocator::create(mapping, progress, config));
+}
+
+/// On a device without expandable segments, with options.
+class OptionTest : public ::testing::Test {
+ protected:
+  void create(const char* options, std::size_t capacity = 1024 * kMiB) {
+    memory_ = std::make_unique<FakeDeviceMemory>(capacity, true);
+    allocator_ = DeviceCachingAllocator::create(*memory_, progress_, parse_config(options).value()).value();
+    EXPECT_FALSE(allocator_->has_expandable_segments());
+  }
+  void* allocate(std::size_t bytes) { return allocator_->allocate(bytes, progress_.stream(1)).value(); }
+  void free(void* address) { allocator_->free(address).value(); }
+
+  std::unique_ptr<FakeDeviceMemory> memory_;
+  ScriptedProgress progress_;
+  std::unique_ptr<DeviceCachingAllocator> allocator_;
+};
+
+TEST_F(OptionTest, ALargeBlockIsNeitherSplitNorGivenToSmallRequests) {
+  create("max_split_size_mb:64,max_non_split_rounding_mb:32");
+  EXPECT_EQ(allocator_->statistics().max_split_size, static_cast<std::int64_t>(64 * kMiB));
+  void* const large = allocate(100 * kMiB);
+  EXPECT_EQ(allocator_->statistics().oversize_allocations, (StatisticsCounter{1, 1, 1, 0}));
+  EXPECT_EQ(allocator_->statistics().oversize_segments, (StatisticsCounter{1, 1, 1, 0}));
+  free(large);
+  EXPECT_EQ(allocator_->statistics().oversize_allocations, (StatisticsCounter{0, 1, 1, 1}));
+  EXPECT_NE(allocate(30 * kMiB), large) << "a request below the limit";
+  EXPECT_NE(allocate(68 * kMiB), large) << "32 MiB would be wasted";
+  EXPECT_EQ(allocate(69 * kMiB), large);
+  EXPECT_EQ(allocator_->statistics().allocated_bytes.all.current, static_cast<std::int64_t>((30 + 68 + 100) * kMiB));
+  EXPECT_EQ(allocator_->statistics().oversize_allocations, (StatisticsCounter{2, 2, 3, 1}));
+  EXPECT_EQ(allocator_->statistics().oversize_segments.current, 2);
+  void* const smaller = allocate(60 * kMiB);
+  free(smaller);
+  EXPECT_EQ(allocate(30 * kMiB), smaller) << "below the limit blocks are split";
+  free(large);
+  allocator_->empty_cache();
+  EXPECT_EQ(allocator_->statistics().oversize_segments.current, 1);
+  allocator_->reset_peak_statistics();
+  allocator_->reset_accumulated_statistics();
+  EXPECT_EQ(allocator_->statistics().oversize_allocations, (StatisticsCounter{1, 1, 0, 0}));
+  EXPECT_EQ(allocator_->statistics().oversize_segments, (StatisticsCounter{1, 1, 0, 0}));
+}
+
+TEST_F(OptionTest, OversizeBlocksAreGivenBackBeforeMemoryIsSaidToBeUsedUp) {
+  create("max_split_size_mb:64", 200 * kMiB);
+  free(allocate(150 * kMiB));
+  allocate(100 * kMiB);
+  EXPECT_EQ(allocator_->statistics().num_ooms, 0);
+  EXPECT_EQ(memory_->taken_bytes(), 100 * kMiB);
+}
+
+TEST_F(OptionTest, GarbageIsWhatWasNotUsedForLongest) {
+  create("garbage_collection_threshold:0.5", 400 * kMiB);
+  std::vector<void*> blocks;
+  for (int count = 0; count < 4; ++count) blocks.push_back(allocate(40 * kMiB));
+  for (void* const block : blocks) free(block);
+  for (int times = 0; times < 10; ++times) {
+    for (int used = 0; used < 2; ++used) blocks[static_cast<std::size_t>(used)] = allocate(40 * kMiB);
+    for (int used = 0; used < 2; ++used) free(blocks[static_cast<std::size_t>(used)]);
+  }
+  allocate(60 * kMiB);
+  EXPECT_EQ(memory_->taken_bytes(), 220 * kMiB) << "below the threshold nothing goes";
+  const std::uint64_t kept[] = {reinterpret_cast<std::uintptr_t>(blocks[0]), reinterpret_cast<std::uintptr_t>(blocks[1])};
+  // 20 MiB above it: one segment goes, one of those that lay unused.
+  allocate(80 * kMiB);
+  EXPECT_EQ(memory_->taken_bytes(), 260 * kMiB);
+  const Snapshot snapshot = allocator_->snapshot();
+  for (const std::uint64_t address : kept) {
+    EXPECT_TRUE(std::any_of(snapshot.segments.begin(), snapshot.segments.end(),
+                            [&](const SnapshotSegment& segment) { return segment.address == address; }));
+  }
+  EXPECT_EQ(allocator_->statistics().num_alloc_retries, 0);
 }
 
 }  // namespace

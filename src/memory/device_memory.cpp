@@ -14,9 +14,10 @@ void* pointer_to(std::uint64_t address) { return reinterpret_cast<void*>(static_
 
 }  // namespace
 
-DeviceMemory::DeviceMemory(hal::MemoryProvider& provider, std::uint64_t total_bytes) noexcept
+DeviceMemory::DeviceMemory(hal::MemoryProvider& provider, std::uint64_t total_bytes, std::size_t oversize_bytes) noexcept
     : provider_(provider),
       total_bytes_(total_bytes),
+      oversize_bytes_(oversize_bytes),
       page_bytes_(round_up(2 * kMiB, std::max<std::size_t>(provider.granularity(), 1))),
       limit_bytes_(total_bytes) {}
 
@@ -40,6 +41,13 @@ Result<> DeviceMemory::take_budget(std::size_t bytes) {
 void DeviceMemory::count(std::size_t bytes, Pool pool, bool is_segment, bool is_taken) {
   const auto amount = static_cast<std::int64_t>(bytes);
   const base::MutexLock lock(mutex_);
+  if (is_segment && bytes >= oversize_bytes_) {
+    if (is_taken) {
+      add(sums_.oversize_segments, 1);
+    } else {
+      subtract(sums_.oversize_segments, 1);
+    }
+  }
   for (const std::size_t row : {static_cast<std::size_t>(pool), static_cast<std::size_t>(kAllPools)}) {
     if (is_taken) {
       add(sums_.reserved_bytes[row], amount);
@@ -95,6 +103,7 @@ void DeviceMemory::reset_peaks() {
   for (auto* const counters : {&sums_.segments, &sums_.reserved_bytes}) {
     for (StatisticsCounter& counter : *counters) memory::reset_peak(counter);
   }
+  memory::reset_peak(sums_.oversize_segments);
 }
 
 void DeviceMemory::reset_accumulated() {
@@ -102,6 +111,7 @@ void DeviceMemory::reset_accumulated() {
   for (auto* const counters : {&sums_.segments, &sums_.reserved_bytes}) {
     for (StatisticsCounter& counter : *counters) memory::reset_accumulated(counter);
   }
+  memory::reset_accumulated(sums_.oversize_segments);
 }
 
 }  // namespace xpu::memory

@@ -18,10 +18,12 @@ class DeviceMemory {
  public:
   struct Sums {
     std::array<StatisticsCounter, kPoolRows> segments, reserved_bytes;
+    StatisticsCounter oversize_segments;
     std::int64_t device_allocs = 0, device_frees = 0;  ///< Calls of the driver.
   };
 
-  DeviceMemory(hal::MemoryProvider& provider, std::uint64_t total_bytes) noexcept;
+  /// Segments of `oversize_bytes` and more are counted as such.
+  DeviceMemory(hal::MemoryProvider& provider, std::uint64_t total_bytes, std::size_t oversize_bytes) noexcept;
 
   /// The granularity of mapping: at least 2 MiB, so that pages are not small change.
   std::size_t page_bytes() const noexcept { return page_bytes_; }
@@ -52,6 +54,7 @@ class DeviceMemory {
 
   hal::MemoryProvider& provider_;
   const std::uint64_t total_bytes_;
+  const std::size_t oversize_bytes_;
   const std::size_t page_bytes_;
   std::atomic<std::uint64_t> limit_bytes_;
   std::atomic<std::uint64_t> reserved_bytes_{0};

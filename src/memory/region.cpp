@@ -82,6 +82,7 @@ inline void Region::remove_record(BlockIndex index) noexcept {
 inline void Region::bin_insert(BlockIndex index) noexcept {
   Block& block = at(index);
   block.set(BlockState::free);
+  block.free_since = takes_;
   count_free(block, 1);
   if (kind_.is_expandable && index == last_) {
     last_free_ = index;
@@ -156,8 +157,10 @@ inline BlockIndex Region::find(std::size_t bytes) const noexcept {
 
 BlockIndex Region::take_merged(std::size_t bytes) {
   if (!have_records(1)) return 0;
+  ++takes_;
   BlockIndex index = find(bytes);
   if (index == 0 && merge_cached()) index = find(bytes);
+  if (index != 0 && kind_.max_split_bytes != kUnlimitedBytes && !may_serve(at(index), bytes)) return 0;
   if (index == 0 && last_free_ != 0 && at(last_free_).bytes >= bytes) index = last_free_;
   return index == 0 ? 0 : use_free(index, bytes);
 }
@@ -178,7 +181,7 @@ BlockIndex Region::use_free(BlockIndex index, std::size_t bytes) {
 
 /// Makes a block of its own of what is too much, where that is worth one.
 inline void Region::cut(BlockIndex index, std::size_t bytes) {
-  if (kind_.no_split) return;
+  if (kind_.no_split || bytes >= kind_.max_split_bytes) return;
   // A rest of at most 1 MiB in a segment of the large pool would serve no request of it.
   const std::size_t least_rest = kind_.is_small || kind_.is_expandable ? kGranuleBytes : kSmallestLargeRequest;
   if (at(index).bytes - bytes >= least_rest) bin_insert(split_off(index, bytes));
@@ -319,24 +322,35 @@ BlockIndex Region::add_segment(std::uint64_t address, std::size_t bytes) {
 
 // --- giving back
 
-std::size_t Region::begin_give_back(std::size_t wanted_bytes, std::vector<BlockIndex>& out) {
+Region::Ages Region::ages() const {
+  Ages ages;
+  for (const auto& [address, first] : segments_) {
+    const Block& block = at(first);
+    if (!block.is(BlockState::free) || block.next != 0) continue;
+    ages.sum += takes_ - block.free_since;
+    ++ages.segments;
+  }
+  return ages;
+}
+
+std::size_t Region::begin_give_back(std::size_t wanted_bytes, std::uint64_t least_age, std::vector<BlockIndex>& out) {
   merge_cached();
   std::size_t given = 0;
-  if (last_free_ != 0) given += give_pages_back(last_free_, wanted_bytes, out);
+  if (last_free_ != 0) given += give_pages_back(last_free_, wanted_bytes, least_age, out);
   for (unsigned bin = kBins; bin-- > 1 && given < wanted_bytes;) {
     for (BlockIndex index = bins_[bin]; index != 0 && given < wanted_bytes;) {
       const BlockIndex next = at(index).list_next;
-      given += give_pages_back(index, wanted_bytes - given, out);
+      given += give_pages_back(index, wanted_bytes - given, least_age, out);
       index = next;
     }
   }
   return given;
 }
 
-std::size_t Region::give_pages_back(BlockIndex index, std::size_t wanted_bytes, std::vector<BlockIndex>& out) {
+std::size_t Region::give_pages_back(BlockIndex index, std::size_t wanted_bytes, std::uint64_t least_age, std::vector<BlockIndex>& out) {
   const Block& block = at(index);
   if (!kind_.is_expandable) {
-    if (block.previous != 0 || block.next != 0) return 0;
+    if (block.previous != 0 || block.next != 0 || takes_ - block.free_since < least_age) return 0;
     bin_remove(index);
     at(index).set(BlockState::moving);
     out.push_back(index);

@@ -10,6 +10,7 @@
 #include "memory/address_map.hpp"
 #include "memory/block_sizes.hpp"
 #include "memory/block_table.hpp"
+#include "xpu/memory/config.hpp"
 
 namespace xpu::memory {
 
@@ -28,6 +29,14 @@ class Region {
     bool is_small = false;
     bool is_expandable = false;
     bool no_split = false;  ///< Free blocks are handed out whole. Not of an expandable one.
+    /// Of large segments: a block of this size is never split, and serves only requests that are that large and not smaller by more than
+    /// `max_rounding_bytes`.
+    std::size_t max_split_bytes = kUnlimitedBytes;
+    std::size_t max_rounding_bytes = kUnlimitedBytes;
+  };
+  /// How long segments that are free in whole have not been used, in allocations of the region since.
+  struct Ages {
+    std::uint64_t sum = 0, segments = 0;
   };
   /// Free blocks in segments of which something else is in use; an expandable region has none.
   struct SplitSums {
@@ -93,7 +102,9 @@ class Region {
 
   /// Takes free pages, or free segments, out of use, the largest first, until `wanted_bytes` are out; they are in state `moving`. Returns
   /// the bytes. The caller gives them back to the device once nothing can be using them, and calls `finish_give_back` for each.
-  std::size_t begin_give_back(std::size_t wanted_bytes, std::vector<BlockIndex>& out);
+  /// `least_age`: leave what has been used since; see `Ages`. Of segments.
+  std::size_t begin_give_back(std::size_t wanted_bytes, std::uint64_t least_age, std::vector<BlockIndex>& out);
+  Ages ages() const;
   void finish_give_back(BlockIndex index);
   /// The device keeps the memory: the block is free again.
   void cancel_give_back(BlockIndex index) { make_free(index); }
@@ -149,7 +160,11 @@ class Region {
   std::size_t missing_in_hole(const Block& hole, std::size_t bytes) const noexcept;
   Growth plan_hole(BlockIndex hole, std::size_t missing_bytes);
   std::optional<Growth> plan_end(std::size_t bytes);
-  std::size_t give_pages_back(BlockIndex index, std::size_t wanted_bytes, std::vector<BlockIndex>& out);
+  std::size_t give_pages_back(BlockIndex index, std::size_t wanted_bytes, std::uint64_t least_age, std::vector<BlockIndex>& out);
+  bool may_serve(const Block& block, std::size_t bytes) const noexcept {
+    if (bytes < kind_.max_split_bytes) return block.bytes < kind_.max_split_bytes;
+    return block.bytes - bytes < kind_.max_rounding_bytes;
+  }
 
   void count_free(const Block& block, int direction) noexcept {
     if (kind_.is_expandable || (block.previous == 0 && block.next == 0)) return;
@@ -176,6 +191,7 @@ class Region {
   std::uint32_t record_count_ = 0;
   std::uint32_t cached_count_ = 0;
   BlockIndex holes_ = 0;
+  std::uint64_t takes_ = 0;  // the clock of ages
   SplitSums splits_;
   std::uint64_t summary_ = 0;
   std::array<std::uint64_t, kWords> words_{};

@@ -31,8 +31,7 @@ class DeviceAllocator;
 class XPU_EXPORT DeviceCachingAllocator {
  public:
   /// `memory` and `progress` must outlive the allocator; `device` is the number by which messages name it. Error invalid_argument for
-  /// options that `check_config` refuses; unsupported for max_split_size_mb and garbage_collection_threshold, and when expandable segments
-  /// are asked for and the device cannot map memory.
+  /// options that `check_config` refuses; unsupported when expandable segments are asked for and the device cannot map memory.
   static Result<std::unique_ptr<DeviceCachingAllocator>> create(hal::MemoryProvider& memory, hal::QueueProgress& progress,
                                                                 const Config& config = {}, int device = 0);
   ~DeviceCachingAllocator();
