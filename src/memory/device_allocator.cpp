@@ -172,6 +172,7 @@ void DeviceAllocator::reset_peaks() {
 }
 
 void DeviceAllocator::append_segments(Arena& arena, bool is_small, Snapshot& result) {
+  const PoolId pool = arena.pool_id();
   bool is_open = false;
   arena.region(is_small).for_each_block([&](BlockIndex, const Block& block) {
     if (block.is(BlockState::hole) || block.is(BlockState::moving)) {
@@ -182,7 +183,7 @@ void DeviceAllocator::append_segments(Arena& arena, bool is_small, Snapshot& res
       SnapshotSegment& segment = result.segments.emplace_back();
       segment.address = block.begin();
       segment.stream = arena.key().stream;
-      segment.pool = arena.pool_id();
+      segment.pool = pool;
       segment.is_small = is_small;
       segment.is_expandable = arena.is_expandable();
       is_open = true;
