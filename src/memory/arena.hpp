@@ -36,12 +36,12 @@ inline std::uint32_t this_thread_number() noexcept { return t_thread_number != 0
 extern constinit thread_local StackId t_call_stack __attribute__((tls_model("initial-exec")));
 
 /// The stack of a call of the allocator, for what is noted during it, while this lives. One at a time in a thread.
-class CallStack {
+class NotedStack {
  public:
-  explicit CallStack(StackId stack) noexcept { t_call_stack = stack; }
-  ~CallStack() { t_call_stack = 0; }
-  CallStack(const CallStack&) = delete;
-  CallStack& operator=(const CallStack&) = delete;
+  explicit NotedStack(StackId stack) noexcept { t_call_stack = stack; }
+  ~NotedStack() { t_call_stack = 0; }
+  NotedStack(const NotedStack&) = delete;
+  NotedStack& operator=(const NotedStack&) = delete;
 };
 
 /// The memory of one stream in one pool: its small and its large blocks, those that wait for other streams, and its sums. Lives as long as
@@ -86,7 +86,7 @@ class alignas(128) Arena {
   /// Whether what happens here is noted in the history, or counted as oversize.
   void set_watched(bool is_watched) noexcept XPU_REQUIRES(lock) { is_watched_ = is_watched; }
   const HistoryRing::Writer& history() const noexcept XPU_REQUIRES(lock) { return history_; }
-  /// For the history, when it is watched. The stack is that of the thread's call (`CallStack`).
+  /// For the history, when it is watched. The stack is that of the thread's call (`NotedStack`).
   void note(TraceAction action, std::uint64_t address, std::uint64_t bytes) XPU_REQUIRES(lock) {
     if (is_watched_) [[unlikely]]
       note_rarely(action, address, bytes);

@@ -12,14 +12,14 @@
 namespace xpu::memory {
 
 Result<void*> DeviceAllocator::allocate_watched(std::size_t requested_bytes, const StreamRef& stream, PoolSlot pool) {
-  const CallStack stack(stack_use_.load(std::memory_order_relaxed) != StackUse::never ? record_stack() : 0);
+  const NotedStack stack(stack_use_.load(std::memory_order_relaxed) != StackUse::never ? record_stack() : 0);
   Result<void*> allocated = allocate_quietly(requested_bytes, stream, pool);
   history_.tell();
   return allocated;
 }
 
 Result<> DeviceAllocator::free_watched(void* pointer) {
-  const CallStack stack(stack_use_.load(std::memory_order_relaxed) == StackUse::all ? record_stack() : 0);
+  const NotedStack stack(stack_use_.load(std::memory_order_relaxed) == StackUse::all ? record_stack() : 0);
   Result<> freed = free_quietly(pointer, true);
   history_.tell();
   return freed;

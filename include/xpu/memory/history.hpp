@@ -55,6 +55,10 @@ class XPU_EXPORT StackRecorder {
   virtual std::vector<Frame> frames(StackId stack) const = 0;
 };
 
+/// Records C and C++ frames, named where the dynamic linker knows a name, and first those of an interpreter whose binding tells them.
+/// Keeps every different stack for as long as it lives. About 1 µs for 10 frames.
+XPU_EXPORT std::shared_ptr<StackRecorder> make_call_stack_recorder();
+
 /// For which calls stacks are recorded: for blocks, which keep it while they are live; for entries of allocations, too; for all entries.
 enum class StackUse : std::uint8_t { never, state, alloc, all };
 
