@@ -120,7 +120,7 @@ DeviceAllocator::Sums DeviceAllocator::sum() const {
 
 DeviceStatistics DeviceAllocator::statistics() const {
   const Sums sums = sum();
-  const MetricTable<std::int64_t> peaks = peaks_.values();
+  const MetricTable<std::int64_t> peaks = peaks_.values(sums.current);
   Sums start;
   {
     const base::MutexLock lock(base_mutex_);
@@ -130,7 +130,7 @@ DeviceStatistics DeviceAllocator::statistics() const {
     const auto counter = [&](Pool row) {
       const std::int64_t current = sums.current[row][metric];
       const std::int64_t freed = sums.freed[row][metric] - start.freed[row][metric];
-      return StatisticsCounter{current, std::max(peaks[row][metric], current), current - start.current[row][metric] + freed, freed};
+      return StatisticsCounter{current, peaks[row][metric], current - start.current[row][metric] + freed, freed};
     };
     return StatisticsByPool{counter(kAllPools), counter(kSmallPool), counter(kLargePool)};
   };

@@ -97,9 +97,10 @@ class DeviceAllocator {
     if (in_order) {
       const FutexLockGuard lock(arena.lock);
       is_done = arena.put_back(found.block);
+      is_exceeded = !arena.is_expandable() && arena.exceeds_inactive(pool_of(block));
     } else if (arena.is_owner() && arena.lock.try_lock()) [[likely]] {
       is_done = arena.put_back(found.block);
-      if (!arena.is_expandable()) is_exceeded = arena.exceeds_inactive(pool_of(block));
+      is_exceeded = !arena.is_expandable() && arena.exceeds_inactive(pool_of(block));
       arena.lock.unlock();
     } else {
       is_done = arena.put_back_remotely(found.block);
@@ -168,7 +169,7 @@ class DeviceAllocator {
   std::size_t give_back_from(const std::vector<bool>& pools, std::size_t wanted_bytes, const Last& last);
   /// By slot: pools whose memory may be taken for others. `for_allocation`: when there is no other way, else at somebody's wish.
   std::vector<bool> pools_to_give_back(bool for_allocation) const;
-  /// What is free in pools that offered it, on the request's stream.
+  /// What is free in pools that offered it, on the request's stream; it could not be given back because its segments are in use.
   Arena::Taken take_from_pools(const Request& request);
   void wait_for_pending();
   void collect_all();

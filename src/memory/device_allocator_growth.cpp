@@ -256,7 +256,8 @@ std::vector<bool> DeviceAllocator::pools_to_give_back(bool for_allocation) const
 Arena::Taken DeviceAllocator::take_from_pools(const Request& request) {
   const std::vector<PoolTable::Entry> pools = pools_.all();
   for (PoolSlot slot = 1; slot < pools.size(); ++slot) {
-    if (pools[slot].is_released || !pools[slot].options.use_on_oom) continue;
+    // What a graph replays on is no one else's in between.
+    if (pools[slot].is_released || !pools[slot].options.use_on_oom || pools[slot].options.is_for_graphs) continue;
     Arena* const arena = arenas_.find({request.stream.id, slot});
     if (arena == nullptr) continue;
     const Request elsewhere{request.requested_bytes, request.bytes, request.stream, *arena};

@@ -123,18 +123,37 @@ TEST_P(PoolTest, WhatAGraphMayReplayOnStaysUntilThePoolGoes) {
 }
 
 TEST_P(PoolTest, APoolLendsWhatIsFreeWhenThereIsNoOtherWayAndItSaidSo) {
-  const auto pool = allocator_->create_pool({.is_for_graphs = true, .use_on_oom = true});
-  void* const inside = allocate(150 * kMiB, pool.get());
-  EXPECT_FALSE(try_allocate(120 * kMiB)) << "it is not free";
-  free(inside);
-  EXPECT_NE(allocate(20 * kMiB), inside) << "there is another way";
-  EXPECT_FALSE(try_allocate(120 * kMiB, nullptr, 2)) << "it is another stream's";
-  const auto other = allocator_->create_pool();
-  EXPECT_FALSE(try_allocate(120 * kMiB, other.get())) << "pools do not lend to pools";
-  void* const lent = allocate(120 * kMiB);
-  EXPECT_EQ(lent, inside);
-  free(lent);
-  EXPECT_EQ(allocate(150 * kMiB, pool.get()), inside);
+  for (const bool is_for_graphs : {false, true}) {
+    for (const bool use_on_oom : {false, true}) {
+      auto pool = allocator_->create_pool({.is_for_graphs = is_for_graphs, .use_on_oom = use_on_oom});
+      // Halves of segments are in use, so nothing can be given back as a whole.
+      std::vector<void*> kept, freed;
+      for (int count = 0; count < 4; ++count) {
+        kept.push_back(allocate(4 * kMiB, pool.get()));
+        freed.push_back(allocate(16 * kMiB, pool.get()));
+      }
+      void* const rest = allocate(120 * kMiB);
+      EXPECT_FALSE(try_allocate(12 * kMiB)) << "it is not free";
+      for (void* const block : freed) free(block);
+      const auto other = allocator_->create_pool();
+      const bool is_given_back = GetParam() && !is_for_graphs;
+      if (!is_given_back) {
+        EXPECT_FALSE(try_allocate(12 * kMiB, nullptr, 2)) << "it is another stream's";
+        EXPECT_FALSE(try_allocate(12 * kMiB, other.get())) << "pools do not lend to pools";
+      }
+      const Result<void*> lent = try_allocate(12 * kMiB);
+      EXPECT_EQ(lent.has_value(), is_given_back || (use_on_oom && !is_for_graphs));
+      if (lent) {
+        EXPECT_EQ(segment_of(*lent).pool, is_given_back ? PoolId{} : pool->id());
+        free(*lent);
+      }
+      for (void* const block : kept) free(block);
+      free(rest);
+      pool.reset();
+      allocator_->empty_cache();
+      EXPECT_EQ(memory_.taken_bytes(), 0u);
+    }
+  }
 }
 
 TEST_P(PoolTest, TheEndOfAPoolWaitsForItsStreamsAndLeavesLiveBlocksAlone) {

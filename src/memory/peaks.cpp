@@ -62,6 +62,14 @@ void Peaks::look_at_all(const ArenaTable& arenas, const Arena& exceeding) {
   set_allowances(all);
 }
 
+MetricTable<std::int64_t> Peaks::values(const MetricTable<std::int64_t>& seen) {
+  const base::MutexLock lock(mutex_);
+  for (std::size_t row = 0; row < kPoolRows; ++row) {
+    for (std::size_t metric = 0; metric < kMetrics; ++metric) peaks_[row][metric] = std::max(peaks_[row][metric], seen[row][metric]);
+  }
+  return peaks_;
+}
+
 void Peaks::reset(const ArenaTable& arenas) {
   const base::MutexLock lock(mutex_);
   std::vector<Holder> all = look(arenas);

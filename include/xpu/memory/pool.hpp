@@ -17,9 +17,10 @@ struct PoolId {
 };
 
 struct PoolOptions {
-  /// Work that is replayed later uses what is allocated here, also after it was freed: while the pool lives, its memory stays where it is.
+  /// Work that is replayed later uses what is allocated here, also after it was freed: while the pool lives, its memory stays where it is
+  /// and serves nobody else.
   bool is_for_graphs = false;
-  /// When there is no other way, what is free in the pool serves allocations of the same stream that name no pool.
+  /// When there is no other way, what is free in the pool's segments serves allocations of the same stream that name no pool.
   bool use_on_oom = false;
   /// A free block is handed out whole, however small the request: what goes with one segment stays together. Such a pool has segments, not
   /// expandable ones.
