@@ -152,7 +152,10 @@ void History::for_each(const std::function<void(const TraceEntry& entry)>& visit
     const std::uint64_t until = places.empty() ? ~std::uint64_t{0} : std::get<0>(places.top());
     do {
       const HistoryChunk::Entry& kept = chunk.entries[index];
-      TraceEntry entry{time_ns_ + static_cast<std::uint64_t>(static_cast<double>(kept.ticks - ticks_) * ns_per_tick),
+      // A processor's counter may be a little behind the one that was read at the start.
+      const auto since_start_ns =
+          static_cast<std::int64_t>(static_cast<double>(static_cast<std::int64_t>(kept.ticks - ticks_)) * ns_per_tick);
+      TraceEntry entry{time_ns_ + static_cast<std::uint64_t>(since_start_ns),
                        kept.address,
                        kept.bytes,
                        chunk.stream,

@@ -63,7 +63,7 @@ XPU_EXPORT std::shared_ptr<StackRecorder> make_call_stack_recorder();
 enum class StackUse : std::uint8_t { never, state, alloc, all };
 
 struct HistoryOptions {
-  /// At least 1; what is older is overwritten. 56 bytes each.
+  /// At least 1; what is older is overwritten. 32 bytes each, or less.
   std::size_t max_entries = std::size_t{1} << 20;
   /// `bit_of` each action that is not to be kept.
   std::uint32_t skipped_actions = 0;
