@@ -227,7 +227,8 @@ TEST_P(LedgerTest, SnapshotStatisticsAndLedgerAgreeAfterEveryStep) {
   };
   const auto any_live = [&] { return std::next(ledger_.live.begin(), static_cast<std::ptrdiff_t>(below(ledger_.live.size()))); };
   std::size_t refused = 0;
-  const std::size_t steps = GetParam().options[0] == '\0' ? ledger_operations() : ledger_operations() / 4;
+  // All of them where a program is that asked for nothing; the other kinds share most of the code.
+  const std::size_t steps = GetParam().can_map && GetParam().options[0] == '\0' ? ledger_operations() : ledger_operations() / 4;
   for (std::size_t step = 0; step < steps; ++step) {
     SCOPED_TRACE("step " + std::to_string(step));
     const std::uint64_t action = below(100);
