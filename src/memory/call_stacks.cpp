@@ -1,7 +1,6 @@
 #include <cxxabi.h>
 #include <dlfcn.h>
 
-#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <memory>

@@ -47,6 +47,11 @@ TEST(CallStacks, FramesAreNamedInnermostFirst) {
   const auto recorder = make_call_stack_recorder();
   const std::vector<StackRecorder::Frame> frames = recorder->frames(call_stacks_test_there(*recorder));
   ASSERT_GE(frames.size(), 3u);
+  const auto place_of = [&](const char* function) {
+    return std::find_if(frames.begin(), frames.end(), [&](const auto& frame) { return frame.name.find(function) != std::string::npos; });
+  };
+  ASSERT_NE(place_of("call_stacks_test_there"), frames.end());
+  EXPECT_LT(place_of("call_stacks_test_here"), place_of("call_stacks_test_there"));
   for (const auto& frame : frames) EXPECT_NE(frame.file, "");
   EXPECT_TRUE(recorder->frames(0).empty());
   EXPECT_TRUE(recorder->frames(99'999).empty());

@@ -202,18 +202,22 @@ void DeviceAllocator::append_segments(Arena& arena, bool is_small, Snapshot& res
   });
 }
 
-Snapshot DeviceAllocator::snapshot() const {
+void DeviceAllocator::note_snapshot() const {
   if (is_watched_.load(std::memory_order_relaxed)) {
     TraceEntry entry;
     entry.action = TraceAction::snapshot;
     history_.append(entry);
     history_.tell();
   }
+}
+
+Snapshot DeviceAllocator::snapshot() const {
+  note_snapshot();
   return take_snapshot();
 }
 
 // The analysis knows no set of locks.
-Snapshot DeviceAllocator::take_snapshot() const XPU_NO_THREAD_SAFETY_ANALYSIS {
+Snapshot DeviceAllocator::take_snapshot(History* history) const XPU_NO_THREAD_SAFETY_ANALYSIS {
   Snapshot result;
   {
     const AllArenasLock lock(arenas_);
@@ -222,6 +226,7 @@ Snapshot DeviceAllocator::take_snapshot() const XPU_NO_THREAD_SAFETY_ANALYSIS {
       arena.collect();
       for (const bool is_small : {true, false}) append_segments(arena, is_small, result);
     }
+    if (history != nullptr) *history = view_history(lock);
   }
   std::sort(result.segments.begin(), result.segments.end(),
             [](const SnapshotSegment& a, const SnapshotSegment& b) { return a.address < b.address; });

@@ -112,7 +112,11 @@ class DeviceAllocator {
     return {};
   }
 
-  Snapshot take_snapshot() const;
+  /// `history`: of the same moment; null when it is not wanted.
+  Snapshot take_snapshot(History* history = nullptr) const;
+  void note_snapshot() const;
+  /// With the locks of all arenas.
+  History view_history(const AllArenasLock& all) const;
   static void append_segments(Arena& arena, bool is_small, Snapshot& result) XPU_REQUIRES(arena.lock);
   /// What one attempt to get memory needs to know.
   struct Request {
@@ -131,7 +135,7 @@ class DeviceAllocator {
   bool are_arenas_watched() const noexcept { return history_.is_active() || config_.max_split_size_bytes != kUnlimitedBytes; }
   /// The one for `write_snapshot_at_out_of_memory`, if it is due.
   void write_due_snapshot();
-  /// What trackers have not been told; where the driver was called, or many blocks changed.
+  /// After what is neither an allocation nor a free of a block, but changed some.
   void tell_trackers() {
     if (is_watched_.load(std::memory_order_relaxed)) [[unlikely]]
       history_.tell();
@@ -161,11 +165,12 @@ class DeviceAllocator {
   /// Free memory of one pool of an arena goes back to the device, about that much of it; returns how much did. Waits for the arena's
   /// stream.
   std::size_t give_back(Arena& arena, bool is_small, std::size_t wanted_bytes, std::uint64_t least_age = 0);
-  /// From the arenas of these pools. The one of `last`, if any, goes last.
+  /// The region whose memory is taken only when that of all others is not enough.
   struct Last {
     Arena* arena = nullptr;
     bool is_small = false;
   };
+  /// From the arenas of these pools, by slot.
   std::size_t give_back_from(const std::vector<bool>& pools, std::size_t wanted_bytes, const Last& last);
   /// By slot: pools whose memory may be taken for others. `for_allocation`: when there is no other way, else at somebody's wish.
   std::vector<bool> pools_to_give_back(bool for_allocation) const;

@@ -72,12 +72,12 @@ void DeviceAllocator::watch() {
 }
 
 Result<> DeviceAllocator::write_snapshot(const std::string& path) const {
-  SnapshotFile file{.device = device_,
-                    .snapshot = snapshot(),
-                    .history = history(),
-                    .stacks = nullptr,
-                    .config = config_,
-                    .is_expandable = is_expandable_};
+  note_snapshot();
+  SnapshotFile file;
+  file.device = device_;
+  file.snapshot = take_snapshot(&file.history);
+  file.config = config_;
+  file.is_expandable = is_expandable_;
   {
     const base::MutexLock lock(base_mutex_);
     file.stacks = stacks_;
@@ -100,11 +100,15 @@ void DeviceAllocator::write_due_snapshot() {
   if (const Result<> written = write_snapshot(path); !written) XPU_LOG_WARN("memory", "{}", written.error().message);
 }
 
+History DeviceAllocator::history() const {
+  const AllArenasLock all(arenas_);
+  return view_history(all);
+}
+
 // The analysis knows no set of locks.
-History DeviceAllocator::history() const XPU_NO_THREAD_SAFETY_ANALYSIS {
-  const AllArenasLock lock(arenas_);
+History DeviceAllocator::view_history(const AllArenasLock& all) const XPU_NO_THREAD_SAFETY_ANALYSIS {
   std::vector<const HistoryRing::Writer*> writers;
-  for (std::size_t index = 0; index < lock.count(); ++index) writers.push_back(&arenas_.at(static_cast<std::uint16_t>(index)).history());
+  for (std::size_t index = 0; index < all.count(); ++index) writers.push_back(&arenas_.at(static_cast<std::uint16_t>(index)).history());
   return history_.view(writers);
 }
 

@@ -71,8 +71,8 @@ struct HistoryOptions {
   std::shared_ptr<StackRecorder> stacks = nullptr;  ///< Needed for any `stack_use` but never.
 };
 
-/// Gets every entry, also when no history is kept, without a stack then. Called with no lock held and in order, by
-/// one thread at a time, mostly that whose call the entry belongs to. May call the allocator; must not throw.
+/// Gets every entry, also when no history is kept; with a stack only while one is kept that records them. Called with no lock held and in
+/// order, by one thread at a time, mostly that whose call the entry belongs to. May call the allocator; must not throw.
 using TraceTracker = std::function<void(const TraceEntry& entry)>;
 
 class HistoryChunk;
