@@ -1,7 +1,5 @@
 #include "xpu/runtime/buffer.hpp"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "runtime/callbacks.hpp"
@@ -14,51 +12,70 @@ using namespace runtime;
 
 namespace {
 
-bool is_out_of_memory(const Error& error) {
-  return error.code == ErrorCode::out_of_device_memory || error.code == ErrorCode::out_of_host_memory;
+/// The allocator of a live buffer of this kind, which is there.
+memory::DeviceCachingAllocator& allocator_of(DeviceState& device, MemoryKind kind) {
+  return **device.memory.device_allocator(device, kind);
+}
+memory::HostCachingAllocator& host_allocator_of(DeviceState& device) { return **device.memory.host_allocator(device); }
+
+bool is_busy(StreamState& stream) {
+  const std::shared_ptr<hal::Queue> queue = hold_queue(stream);
+  if (queue == nullptr) return false;
+  const probe::Scope scope;
+  const Result<bool> has_ended = queue->query();
+  return has_ended && !*has_ended;  // on a lost device nothing runs
 }
 
-/// Before the memory is said to be used up, what is free but for work that has not ended is waited for.
-Result<void*> allocate_waiting(DeviceState& device, hal::MemoryProvider& memory, std::size_t bytes) {
-  while (true) {
-    const std::uint64_t freed = device.deferred_free.freed_count();
-    Result<void*> data = [&] {
-      const probe::Scope scope;
-      return memory.allocate(bytes, 1);
-    }();
-    if (data || !is_out_of_memory(data.error())) return data;
-    // Or another thread waited for it, just after this one asked.
-    if (!device.deferred_free.wait_for_one() && device.deferred_free.freed_count() == freed) return data;
+void record_use_of(DeviceState& device, MemoryKind kind, void* data, const StreamState& stream) {
+  if (kind == MemoryKind::host) {
+    host_allocator_of(device).record_use(data, memory_ref(stream));
+  } else {
+    allocator_of(device, kind).record_use(data, memory_ref(stream));
   }
+}
+
+Result<void*> allocate_from(DeviceState& device, std::size_t bytes, MemoryKind kind, const memory::StreamRef& stream) {
+  if (kind == MemoryKind::host) {
+    XPU_TRY_ASSIGN(memory::HostCachingAllocator * allocator, device.memory.host_allocator(device));
+    return allocator->allocate(bytes);
+  }
+  XPU_TRY_ASSIGN(memory::DeviceCachingAllocator * allocator, device.memory.device_allocator(device, kind));
+  return allocator->allocate(bytes, stream);
 }
 
 }  // namespace
 
 Result<Buffer> Buffer::allocate(std::size_t bytes, MemoryKind kind, int device_index) {
   XPU_TRY_ASSIGN(DeviceState * device, use_device(device_index));
+  return allocate_on(*device, bytes, kind, nullptr);
+}
+
+Result<Buffer> Buffer::allocate(std::size_t bytes, const Stream& stream) {
+  XPU_TRY(ensure_initialized());
+  XPU_TRY(check_not_released(*stream.state_));
+  return allocate_on(*stream.state_->device, bytes, MemoryKind::device, &stream);
+}
+
+Result<Buffer> Buffer::allocate_on(DeviceState& device, std::size_t bytes, MemoryKind kind, const Stream* stream) {
   if (bytes == 0) return Error{ErrorCode::invalid_argument, "a buffer of 0 bytes was asked for, it must have at least 1"};
-  hal::MemoryProvider* memory = device->device.load(std::memory_order_acquire)->memory(kind);
-  if (memory == nullptr) {
-    return Error{ErrorCode::unsupported,
-                 fmt::format("device {} ({}) has no {} memory", device->index, device->properties.name, to_string(kind))};
-  }
   void* data = nullptr;
   {
     PublishedCall call(&ApiNames::allocate);
-    device->deferred_free.poll();
-    XPU_TRY_ASSIGN(data, call.finish(allocate_waiting(*device, *memory, bytes)));
+    // Memory of no stream is reused when whoever used it is known to be done: id 0 is no stream's.
+    const memory::StreamRef owner = stream == nullptr ? memory::StreamRef{} : memory_ref(*stream->state_);
+    XPU_TRY_ASSIGN(data, call.finish(allocate_from(device, bytes, kind, owner)));
   }
-  remember_memory(data, bytes, kind, *device);
-  const std::uint64_t total = device->allocated_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  publish_memory(*device, probe::MemoryAction::allocate, kind, data, bytes, total);
+  const std::uint64_t total = device.allocated_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  publish_memory(device, probe::MemoryAction::allocate, kind, data, bytes, total);
   reached(gpu_trace::Point::memory_allocation, data);
-  return Buffer(data, bytes, kind, device->index);
+  return Buffer(data, bytes, kind, device.index, stream != nullptr);
 }
 
 Buffer::Buffer(Buffer&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       size_bytes_(std::exchange(other.size_bytes_, 0)),
       kind_(other.kind_),
+      is_of_one_stream_(other.is_of_one_stream_),
       device_(other.device_) {}
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
@@ -67,12 +84,18 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
     data_ = std::exchange(other.data_, nullptr);
     size_bytes_ = std::exchange(other.size_bytes_, 0);
     kind_ = other.kind_;
+    is_of_one_stream_ = other.is_of_one_stream_;
     device_ = other.device_;
   }
   return *this;
 }
 
 Buffer::~Buffer() { release(); }
+
+void Buffer::record_use(const Stream& stream) const {
+  if (data_ == nullptr || !is_running()) return;
+  record_use_of(*enumeration().devices[static_cast<std::size_t>(device_)], kind_, data_, *stream.state_);
+}
 
 void Buffer::release() noexcept {
   if (data_ == nullptr) return;
@@ -81,8 +104,19 @@ void Buffer::release() noexcept {
     DeviceState& device = *enumeration().devices[static_cast<std::size_t>(device_)];
     reached(gpu_trace::Point::memory_deallocation, data_);
     const PublishedCall call(&ApiNames::free);
-    device.deferred_free.poll();
-    device.deferred_free.free({data_, size_bytes_, kind_});
+    if (!is_of_one_stream_) {
+      for_each_stream(device, [&](StreamState& stream) {
+        if (is_busy(stream)) record_use_of(device, kind_, data_, stream);
+      });
+    }
+    // Told before its address can be another block's.
+    const std::uint64_t total = device.allocated_bytes.fetch_sub(size_bytes_, std::memory_order_relaxed) - size_bytes_;
+    publish_memory(device, probe::MemoryAction::release, kind_, data_, size_bytes_, total);
+    if (kind_ == MemoryKind::host) {
+      static_cast<void>(host_allocator_of(device).free(data_));
+    } else {
+      static_cast<void>(allocator_of(device, kind_).free(data_));
+    }
   }
   data_ = nullptr;
 }

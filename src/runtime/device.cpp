@@ -81,7 +81,6 @@ Result<> Device::synchronize() const {
     });
     synchronized = call.finish(std::move(synchronized));
   }
-  state_->deferred_free.poll();
   publish_clock_if_due(*state_, now_ns());
   reached(gpu_trace::Point::device_synchronization);
   return synchronized;
@@ -94,9 +93,18 @@ Result<MemoryInfo> Device::memory_info() const {
     return Error{ErrorCode::unsupported,
                  "The device (" + properties().name + ") doesn't support querying the available free memory: it has no memory of its own."};
   }
-  state_->deferred_free.poll();
   const probe::Scope scope;
   return memory->info();
+}
+
+Result<memory::DeviceCachingAllocator*> Device::allocator() const {
+  XPU_TRY_ASSIGN([[maybe_unused]] hal::Device * device, native());
+  return state_->memory.device_allocator(*state_, hal::MemoryKind::device);
+}
+
+Result<memory::HostCachingAllocator*> Device::host_allocator() const {
+  XPU_TRY_ASSIGN([[maybe_unused]] hal::Device * device, native());
+  return state_->memory.host_allocator(*state_);
 }
 
 Result<bool> Device::can_access_peer(const Device& peer) const {

@@ -50,7 +50,7 @@ ApiNames register_publishing() noexcept;
 /// Once, under the runtime's lock.
 void set_api_names(const ApiNames& names) noexcept;
 
-/// Where addresses lie, for the records of copies: the runtime's own allocations.
+/// Where addresses lie, for the records of copies: what allocators took of the device, memory or room for it.
 void remember_memory(const void* address, std::size_t bytes, hal::MemoryKind kind, const DeviceState& device);
 /// False when it is none.
 bool forget_memory(const void* address) noexcept;

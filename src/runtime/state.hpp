@@ -11,8 +11,9 @@
 
 #include "base/mutex.hpp"
 #include "base/probe.hpp"
-#include "runtime/deferred_free.hpp"
+#include "runtime/device_memory.hpp"
 #include "runtime/pending_operations.hpp"
+#include "runtime/stream_progress.hpp"
 #include "runtime/submission_lock.hpp"
 #include "xpu/base/result.hpp"
 #include "xpu/hal/driver.hpp"
@@ -52,6 +53,7 @@ void keep_for_ever(std::shared_ptr<const void> object) noexcept;
 struct StreamState {
   DeviceState* device = nullptr;
   StreamId id = 0;
+  std::int64_t memory_id = 0;  ///< By which allocators know it: that of an external one is never another one's later.
   int priority = 0;
   bool is_external = false;
   std::shared_ptr<hal::Queue> queue;  ///< With the submission lock, while not released; else see `hold_queue`.
@@ -64,6 +66,7 @@ struct StreamState {
   std::uint32_t until_sample = 64;          ///< Published operations until the next one whose recording is timed; under `lock`.
   probe::Id probe_id = 0;
   PendingOperations pending;
+  StreamTickets tickets;
 
   base::Mutex error_mutex;
   std::optional<Error> kept_error XPU_GUARDED_BY(error_mutex);  ///< An asynchronous error that came out where nobody asked for it.
@@ -90,9 +93,10 @@ struct DeviceState {
     std::uint32_t holders = 0;  ///< ExternalStream objects; a stream of `from_external` holds one for ever.
   };
   std::map<void*, External> externals XPU_GUARDED_BY(mutex);
+  std::int64_t adopted_count XPU_GUARDED_BY(mutex) = 0;
   std::atomic<std::uint64_t> last_clock_reading_ns{0};
   std::atomic<std::uint64_t> allocated_bytes{0};  ///< By `Buffer`, of all kinds.
-  DeferredFree deferred_free{*this};
+  DeviceMemory memory;
   std::array<std::atomic<PeerAccess>, kMaxDevices> peers{};  ///< By the other device's index.
 };
 

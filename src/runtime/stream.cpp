@@ -244,6 +244,7 @@ int Stream::device() const noexcept { return state_->device->index; }
 int Stream::priority() const noexcept { return state_->priority; }
 bool Stream::is_external() const noexcept { return state_->is_external; }
 void* Stream::native_handle() const noexcept { return state_->native_handle; }
+memory::StreamRef Stream::memory_ref() const noexcept { return runtime::memory_ref(*state_); }
 
 Result<bool> Stream::query() const {
   XPU_TRY(check_usable(*state_));
@@ -262,7 +263,6 @@ Result<> Stream::synchronize() const {
     const probe::Scope scope;
     synchronized = call.finish(synchronize_taking_error(*state_));
   }
-  state_->device->deferred_free.poll();
   publish_clock_if_due(*state_->device, now_ns());
   reached(gpu_trace::Point::stream_synchronization, state_->native_handle);
   return synchronized;

@@ -15,6 +15,7 @@ constexpr int kNormalLevel = 1;
 /// The native bit and three bits of type below the index.
 constexpr int kTypeShift = 1, kIndexShift = 4;
 constexpr StreamId kTypeMask = 7;
+constexpr int kAddressBits = 48;
 
 constinit thread_local std::array<StreamState*, kMaxDevices> t_current_streams{};
 
@@ -24,7 +25,7 @@ Result<StreamState*> create_pool_stream(DeviceState& device, int level, int inde
   hal::Device* opened = device.device.load(std::memory_order_acquire);
   auto stream = std::make_unique<StreamState>();
   stream->device = &device;
-  stream->id = pool_stream_id(level, index);
+  stream->id = stream->memory_id = pool_stream_id(level, index);
   stream->priority = kNormalLevel - level;
   hal::QueueOptions options;
   options.priority = priority_of_level(level);
@@ -48,6 +49,8 @@ Result<StreamState*> adopt(DeviceState& device, void* native) XPU_REQUIRES(devic
   auto stream = std::make_unique<StreamState>();
   stream->device = &device;
   stream->id = static_cast<StreamId>(reinterpret_cast<std::uintptr_t>(native));
+  // Another queue may be at this address later: how many there were goes above the bits of an address.
+  stream->memory_id = stream->id + (device.adopted_count++ << kAddressBits);
   stream->priority = static_cast<int>(info.priority);
   stream->is_external = true;
   XPU_TRY_ASSIGN(stream->queue, opened->adopt_queue(native, &stream->pending));

@@ -6,6 +6,8 @@
 #include "xpu/base/result.hpp"
 #include "xpu/hal/device.hpp"
 #include "xpu/hal/properties.hpp"
+#include "xpu/memory/device_caching_allocator.hpp"
+#include "xpu/memory/host_caching_allocator.hpp"
 
 namespace xpu {
 
@@ -46,8 +48,15 @@ class XPU_EXPORT Device {
   /// Waits for everything on every stream of the device, external ones and those of libraries included; returns the first asynchronous
   /// error.
   Result<> synchronize() const;
-  /// Free is the device's own figure where it has one, else estimated from what this process allocated (`MemoryInfo::is_measured`).
+  /// Free is the device's own figure where it has one, else estimated from what this process took (`MemoryInfo::is_measured`), what its
+  /// allocators keep for later included.
   Result<MemoryInfo> memory_info() const;
+  /// The allocator of the device's memory, for whoever wants its statistics, snapshots, histories, pools and limits, or blocks without a
+  /// Buffer round them: `allocate(bytes, stream.memory_ref())`. Its options are those of the environment variable `XPU_MEMORY_CONF`. Opens
+  /// the device; lives for ever. Errors: invalid_argument when that variable makes no sense, unsupported without memory of its own.
+  Result<memory::DeviceCachingAllocator*> allocator() const;
+  /// Likewise of pinned host memory.
+  Result<memory::HostCachingAllocator*> host_allocator() const;
   /// Whether this device's kernels may touch the memory of `peer`. True for itself; from a table that is made once.
   Result<bool> can_access_peer(const Device& peer) const;
 

@@ -12,6 +12,7 @@
 
 #include "xpu/base/export.hpp"
 #include "xpu/base/result.hpp"
+#include "xpu/memory/stream_ref.hpp"
 #include "xpu/runtime/device.hpp"
 #include "xpu/runtime/event.hpp"
 #include "xpu/runtime/module.hpp"
@@ -72,6 +73,8 @@ class XPU_EXPORT Stream {
   int priority() const noexcept;
   bool is_external() const noexcept;
   void* native_handle() const noexcept;
+  /// The stream as allocators know it.
+  memory::StreamRef memory_ref() const noexcept;
   /// Whether work submitted now becomes part of a graph.
   bool is_capturing() const noexcept { return false; }
 
@@ -147,6 +150,7 @@ class XPU_EXPORT Stream {
   bool operator==(const Stream&) const = default;
 
  private:
+  friend class Buffer;
   friend class Event;
   friend class ExternalStream;
   friend class StreamGuard;
