@@ -351,7 +351,7 @@ void memory(const probe::MemoryEvent& event) noexcept {
   record.context = event.context;
   record.action = static_cast<std::uint8_t>(event.action);
   record.type = static_cast<std::uint8_t>(event.type);
-  append_other(record);
+  append_other(record, &MemoryRecord::thread);
 }
 
 void object_ended(probe::ObjectKind kind, probe::Id id) noexcept {

@@ -139,6 +139,7 @@ struct OverheadActivity : Activity {
 
 /// An allocation or a release, at `start_ns`.
 struct MemoryActivity : Activity {
+  const ThreadDefinition* thread = nullptr;  ///< Null = unknown.
   bool allocates = true;
   MemoryType type = MemoryType::device;
   std::uint64_t address = 0, bytes = 0;

@@ -100,12 +100,26 @@ struct Report {
     std::int32_t result = 0;
     std::uint64_t calls = 1;  ///< For failed calls: how many returned the same code.
   };
+  struct MemoryOwner {
+    /// Of the range; "(no range)"; or "(before the recording)" for what is only known to have been alive.
+    std::string name;
+    std::uint64_t bytes = 0, blocks = 0;  ///< No number of blocks is known from before the recording.
+  };
+  /// One context of a process.
   struct Memory {
     std::uint64_t pid = 0;
     std::uint32_t context = 0;
     std::uint64_t peak_bytes = 0;
     std::uint64_t alive_bytes = 0;  ///< After the last event.
     std::uint64_t allocations = 0, releases = 0;
+    std::int64_t peak_ns = 0;  ///< When the peak was first reached, after the start of the program.
+    /// What the peak is made of, the largest first: blocks by the innermost range of annotations in which their thread had allocated them.
+    std::vector<MemoryOwner> owners;
+    /// The most that was alive in each of at most 64 equal steps from `timeline_start_ns` on: the first event is in the first step, the
+    /// last event in the last.
+    std::vector<std::uint64_t> timeline_bytes;
+    std::int64_t timeline_start_ns = 0;
+    std::uint64_t timeline_step_ns = 0;
   };
   struct Books {
     std::uint64_t pid = 0;

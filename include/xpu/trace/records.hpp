@@ -229,8 +229,8 @@ struct MemoryRecord {
   std::uint64_t time_ns, address, bytes, total;
   std::uint32_t device, context;
   std::uint8_t action, type, reserved[2];  ///< probe::MemoryAction, probe::MemoryType.
-  std::uint32_t pool;
-  std::uint32_t stack, stream;
+  std::uint32_t thread;                    ///< 0 = unknown.
+  std::uint32_t stack, stream;             ///< Not written yet.
 };
 
 struct AnnotationRecord {

@@ -355,6 +355,7 @@ void Linker::Impl::handle(std::size_t process, const trace::SynchronizationRecor
 void Linker::Impl::handle(std::size_t process, const trace::MemoryRecord& record, Sink& sink) {
   MemoryActivity memory;
   memory.process = &definitions.process(process);
+  memory.thread = record.thread == 0 ? nullptr : &definitions.thread(process, record.thread);
   memory.start_ns = static_cast<std::int64_t>(record.time_ns);
   memory.allocates = record.action == static_cast<std::uint8_t>(probe::MemoryAction::allocate);
   memory.type = static_cast<MemoryType>(record.type);

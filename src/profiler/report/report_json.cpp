@@ -185,6 +185,18 @@ std::string report_json(const Report& report) {
       out.member("alive_bytes", memory.alive_bytes);
       out.member("allocations", memory.allocations);
       out.member("releases", memory.releases);
+      out.member("peak_ns", memory.peak_ns);
+      array(out, "owners", memory.owners, [&](const Report::MemoryOwner& owner) {
+        out.member("name", owner.name);
+        out.member("bytes", owner.bytes);
+        out.member("blocks", owner.blocks);
+      });
+      out.member("timeline_start_ns", memory.timeline_start_ns);
+      out.member("timeline_step_ns", memory.timeline_step_ns);
+      out.key("timeline_bytes");
+      out.begin_array();
+      for (const std::uint64_t bytes : memory.timeline_bytes) out.value(bytes);
+      out.end_array();
     });
     out.raw("\n");
     write_conservation(out, report.conservation);

@@ -266,16 +266,6 @@ std::uint64_t ReportSink::overhead_ns() const {
   return sum_ns;
 }
 
-void ReportSink::handle_memory_activity(const MemoryActivity& activity) {
-  MemorySums& sums = memory_[{activity.process->index, activity.context}];
-  sums.peak_bytes = std::max(sums.peak_bytes, activity.alive_bytes);
-  ++(activity.allocates ? sums.allocations : sums.releases);
-  // Of two events at the same time, which was later is open: the answer must not depend on which was read first.
-  if (activity.start_ns < sums.last_ns || (activity.start_ns == sums.last_ns && activity.alive_bytes > sums.alive_bytes)) return;
-  sums.last_ns = activity.start_ns;
-  sums.alive_bytes = activity.alive_bytes;
-}
-
 std::vector<Report::Device> ReportSink::take_devices() {
   devices_.resize(std::max(devices_.size(), definitions_->devices.size()));
   std::vector<Report::Device> devices;
@@ -400,10 +390,7 @@ Report ReportSink::take_report() {
   report.api = take_api();
   report.slowest_calls = std::move(slowest_);
   for (auto& [key, call] : failed_) report.failed_calls.push_back(std::move(call));
-  for (const auto& [key, sums] : memory_) {
-    report.memory.push_back(
-        {definitions_->processes[key.first].pid, key.second, sums.peak_bytes, sums.alive_bytes, sums.allocations, sums.releases});
-  }
+  report.memory = memory_.take(*definitions_, static_cast<std::int64_t>(manifest_->start_monotonic_ns));
   report.clocks = take_clocks();
   if (!overhead_samples_.empty()) report.overhead.program_ns = overhead_ns();
   return report;

@@ -10,13 +10,15 @@
 #include <utility>
 #include <vector>
 
+#include "profiler/report/memory_usage.hpp"
 #include "profiler/report/statistics.hpp"
 #include "xpu/profiler/report.hpp"
 #include "xpu/profiler/sink.hpp"
 
 namespace xpu::profiler {
 
-/// Gathers activities into a `Report`. Memory: 16 bytes per timed command for exact percentiles and 16 for the busy time.
+/// Gathers activities into a `Report`. Memory: 16 bytes per timed command for exact percentiles and 16 for the busy time,
+/// 48 per event of memory.
 ///
 /// Everything is summed up under keys that do not depend on the order of arrival, and put into order at the end.
 class ReportSink final : public Sink {
@@ -31,7 +33,8 @@ class ReportSink final : public Sink {
   void handle_command_activity(const CommandActivity& activity) override;
   void handle_synchronization_activity(const SynchronizationActivity& activity) override;
   void handle_overhead_activity(const OverheadActivity& activity) override;
-  void handle_memory_activity(const MemoryActivity& activity) override;
+  void handle_memory_activity(const MemoryActivity& activity) override { memory_.add(activity); }
+  void handle_annotation_activity(const AnnotationActivity& activity) override { memory_.add(activity); }
 
   /// After the session has run: everything but the books and the name of the recording.
   Report take_report();
@@ -69,11 +72,6 @@ class ReportSink final : public Sink {
     const ClockDefinition* own_clock = nullptr;  // of commands that could not be placed in host time
     bool incomparable = false;                   // times of more than one clock
   };
-  struct MemorySums {
-    std::uint64_t peak_bytes = 0, alive_bytes = 0, allocations = 0, releases = 0;
-    std::int64_t last_ns = INT64_MIN;
-  };
-
   Group& group_of(const KernelActivity& activity);
   void add_command(const DeviceActivity& activity);
   static void add_transfer(TransferSums& sums, const DeviceActivity& activity, std::optional<std::uint64_t> bytes, bool is_rated = true);
@@ -103,7 +101,7 @@ class ReportSink final : public Sink {
   std::vector<ApiSums> api_;  // by name index
   std::vector<Report::Call> slowest_;
   std::map<std::pair<std::string, std::int32_t>, Report::Call> failed_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, MemorySums> memory_;  // process index, context
+  MemoryUsage memory_;
   struct OverheadSample {
     std::uint64_t duration_ns, count;
   };

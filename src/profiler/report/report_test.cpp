@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <tuple>
 
 #include "profiler/report/build_report.hpp"
 #include "profiler/test_support/scripted_source.hpp"
@@ -265,6 +266,56 @@ TEST(ReportTest, FollowsTheMemoryOfEachContext) {
   EXPECT_EQ(report.memory[0].releases, 1u);
   EXPECT_EQ(report.memory[1].context, 2u);
   EXPECT_EQ(report.memory[1].peak_bytes, 7u);
+}
+
+TEST(ReportTest, TheOwnersOfThePeakAreTheRangesThatAllocatedIt) {
+  ScriptedSource source;
+  source.add_simple_process();
+  using probe::AnnotationType, probe::MemoryAction;
+  source.add_thread(2, 101);
+  source.add_annotation(AnnotationType::begin, 2'000, "step");
+  source.add_annotation(AnnotationType::begin, 2'100, "forward");
+  source.add_annotation(AnnotationType::end, 2'200, "");
+  source.add_annotation(AnnotationType::begin, 2'300, "backward");
+  source.add_annotation(AnnotationType::end, 2'400, "");
+  source.add_annotation(AnnotationType::end, 2'500, "");
+  const auto memory = [&](MemoryAction action, std::uint64_t time_ns, std::uint64_t address, std::uint64_t bytes, std::uint64_t total,
+                          std::uint32_t thread = 1) {
+    trace::MemoryRecord record{};
+    record.action = static_cast<std::uint8_t>(action);
+    record.time_ns = time_ns;
+    record.address = address;
+    record.bytes = bytes;
+    record.total = total;
+    record.context = 1;
+    record.thread = thread;
+    source.add(trace::RecordKind::memory, record);
+  };
+  memory(MemoryAction::allocate, 2'050, 0x1, 10, 1'010);   // a thousand bytes were there before
+  memory(MemoryAction::allocate, 2'110, 0x2, 200, 1'210);  // forward
+  memory(MemoryAction::allocate, 2'120, 0x3, 50, 1'260);   // forward, gone at the peak
+  memory(MemoryAction::release, 2'250, 0x3, 50, 1'210);
+  memory(MemoryAction::allocate, 2'310, 0x3, 30, 1'240);      // the same address again, by backward
+  memory(MemoryAction::allocate, 2'320, 0x4, 300, 1'540, 2);  // the other thread is in no range
+  memory(MemoryAction::release, 2'600, 0x2, 200, 1'340);
+  memory(MemoryAction::allocate, 3'310, 0x5, 7, 1'347);
+  source.shuffle(4);
+  const Report report = built(source);
+  ASSERT_EQ(report.memory.size(), 1u);
+  const Report::Memory& row = report.memory[0];
+  EXPECT_EQ(row.peak_bytes, 1'540u);
+  std::vector<std::tuple<std::string, std::uint64_t, std::uint64_t>> owners;
+  for (const Report::MemoryOwner& owner : row.owners) owners.emplace_back(owner.name, owner.bytes, owner.blocks);
+  using Owner = std::tuple<std::string, std::uint64_t, std::uint64_t>;
+  EXPECT_THAT(owners, testing::ElementsAre(Owner("(before the recording)", 1'000, 0), Owner("(no range)", 300, 1), Owner("forward", 200, 1),
+                                           Owner("backward", 30, 1), Owner("step", 10, 1)));
+  EXPECT_EQ(row.timeline_step_ns, 20u);
+  ASSERT_EQ(row.timeline_bytes.size(), 64u) << "1,260 ns";
+  EXPECT_EQ(row.timeline_bytes[0], 1'010u);
+  EXPECT_EQ(row.timeline_bytes[13], 1'540u) << "2,320 is 270 behind the first";
+  EXPECT_EQ(row.timeline_bytes[27], 1'540u) << "until 2,600";
+  EXPECT_EQ(row.timeline_bytes[28], 1'340u);
+  EXPECT_EQ(row.timeline_bytes[63], 1'347u);
 }
 
 TEST(ReportTest, EstimatesTheCostOfRecordingFromItsSamples) {

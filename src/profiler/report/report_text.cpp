@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <cstdint>
 #include <cstring>
@@ -86,6 +87,8 @@ class ReportText {
   void api();
   void calls();
   void memory();
+  void memory_details(const Report::Memory& row);
+  std::string context_name(const Report::Memory& row) const { return fmt::format("context {}{}", row.context, of_process(row.pid)); }
   void books();
   void pending();
   void clocks();
@@ -343,10 +346,45 @@ void ReportText::memory() {
   table.add_column("released");
   const std::vector<Report::Memory> rows = top_rows(report_.memory);
   for (const Report::Memory& row : rows) {
-    table.add_row({fmt::format("context {}{}", row.context, of_process(row.pid)), bytes_text(row.peak_bytes), bytes_text(row.alive_bytes),
-                   with_thousands(row.allocations), with_thousands(row.releases)});
+    table.add_row({context_name(row), bytes_text(row.peak_bytes), bytes_text(row.alive_bytes), with_thousands(row.allocations),
+                   with_thousands(row.releases)});
   }
   finish_table(table, rows.size(), report_.memory.size());
+  for (const Report::Memory& row : rows) memory_details(row);
+}
+
+constexpr std::size_t kOwnersShown = 5;
+
+/// One bar for each figure, an eighth of `most` high for each step; none for 0.
+std::string bars_text(const std::vector<std::uint64_t>& figures, std::uint64_t most) {
+  constexpr const char* kBars[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  std::string bars;
+  for (const std::uint64_t figure : figures) {
+    const double eighths = 8.0 * static_cast<double>(figure) / static_cast<double>(most);
+    bars += kBars[std::clamp(static_cast<int>(std::ceil(eighths)), 0, 8)];
+  }
+  return bars;
+}
+
+/// Its course and, where that says more than the peak itself, whose the peak is.
+void ReportText::memory_details(const Report::Memory& row) {
+  if (row.peak_bytes == 0) return;
+  const std::string context = report_.memory.size() == 1 ? std::string() : ", " + context_name(row);
+  if (row.timeline_bytes.size() > 1) {
+    const std::uint64_t span_ns = row.timeline_step_ns * row.timeline_bytes.size();
+    fact("in time", {bars_text(row.timeline_bytes, row.peak_bytes),
+                     fmt::format("from {} to {}, peak at {}{}", signed_duration_text(row.timeline_start_ns),
+                                 signed_duration_text(row.timeline_start_ns + static_cast<std::int64_t>(span_ns)),
+                                 signed_duration_text(row.peak_ns), context)});
+  }
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < std::min(kOwnersShown, row.owners.size()); ++i) {
+    const Report::MemoryOwner& owner = row.owners[i];
+    parts.push_back(fmt::format("{} {}", printable(owner.name), bytes_text(owner.bytes)));
+    if (owner.blocks != 0) parts.back() += fmt::format(" in {}", plural(owner.blocks, "block"));
+  }
+  if (row.owners.size() > kOwnersShown) parts.push_back(fmt::format("and {} more", row.owners.size() - kOwnersShown));
+  fact("at peak", parts);
 }
 
 void ReportText::books() {

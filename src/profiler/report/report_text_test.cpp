@@ -38,7 +38,16 @@ Report usual_report() {
   report.copies = {{"host_to_device", 2, 0, 8u << 20, 800'000, 10'485'760'000}};
   report.api = {{"clFinish", 3, 0, 1'900'000'000, 1'200'000'000, true}, {"clEnqueueNDRangeKernel", 10'501, 0, 31'503'000, 90'000, false}};
   report.slowest_calls = {{"clFinish", 4'242, 4'242, 80'000'000, 1'200'000'000, 0, 1}};
-  report.memory = {{4'242, 1, 12u << 20, 0, 3, 3}};
+  Report::Memory& memory = report.memory.emplace_back();
+  memory.pid = 4'242;
+  memory.context = 1;
+  memory.peak_bytes = 12u << 20;
+  memory.allocations = memory.releases = 3;
+  memory.peak_ns = 90'000'000;
+  memory.owners = {{"forward", 8u << 20, 2}, {"(no range)", 4u << 20, 1}};
+  memory.timeline_bytes = {4u << 20, 12u << 20, 12u << 20, 1u << 20, 0};
+  memory.timeline_start_ns = 70'000'000;
+  memory.timeline_step_ns = 20'000'000;
   report.conservation.submitted = report.conservation.recorded = 10'503;
   Report::Clock clock;
   clock.pid = 4'242;
@@ -108,6 +117,8 @@ slowest    clFinish 1.20 s at 80.0 ms
 
 Memory         peak  alive at end  allocated  released
 context 1  12.0 MiB           0 B          3         3
+in time    ▃██▁ ; from 70.0 ms to 170 ms, peak at 90.0 ms
+at peak    forward 8.0 MiB in 2 blocks; (no range) 4.0 MiB in 1 block
 
 books      10,503 submitted = 10,503 recorded + 0 lost + 0 pending; 0 unexplained
 clock      device 0: error at most 3.20 µs, median 420 ns; 4 readings, tick 1 ns, monotonic
@@ -137,6 +148,8 @@ slowest    clFinish 1.20 s at 80.0 ms
 
 Memory         peak  alive at end  allocated  released
 context 1  12.0 MiB           0 B          3         3
+in time    ▃██▁ ; from 70.0 ms to 170 ms, peak at 90.0 ms
+at peak    forward 8.0 MiB in 2 blocks; (no range) 4.0 MiB in 1 block
 
 books      10,503 submitted = 10,503 recorded + 0 lost + 0 pending;
            0 unexplained

@@ -122,7 +122,7 @@ constexpr FieldColumn kMemory[] = {
     XPU_VALUE(MemoryRecord, device),
     XPU_VALUE(MemoryRecord, context),
     value(offsetof(MemoryRecord, action), 4),
-    XPU_VALUE(MemoryRecord, pool),
+    XPU_VALUE(MemoryRecord, thread),
     XPU_VALUE(MemoryRecord, stack),
     XPU_VALUE(MemoryRecord, stream),
 };
