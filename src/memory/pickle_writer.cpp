@@ -34,6 +34,7 @@ std::string unfinished(const std::string& path) {
 PickleWriter::PickleWriter(std::string path) : path_(std::move(path)), unfinished_path_(unfinished(path_)) {
   file_ = std::fopen(unfinished_path_.c_str(), "wbe");
   if (file_ == nullptr) error_ = errno;
+  buffer_.reserve(kBufferBytes);
   bytes("\x80\x02", 2);  // PROTO 2
 }
 
@@ -43,9 +44,9 @@ PickleWriter::~PickleWriter() {
   unlink(unfinished_path_.c_str());
 }
 
-void PickleWriter::bytes(const void* data, std::size_t count) {
-  if (error_ != 0) return;
-  if (std::fwrite(data, 1, count, file_) != count) error_ = errno == 0 ? EIO : errno;
+void PickleWriter::flush() {
+  if (error_ == 0 && std::fwrite(buffer_.data(), 1, buffer_.size(), file_) != buffer_.size()) error_ = errno == 0 ? EIO : errno;
+  buffer_.clear();
 }
 
 void PickleWriter::text(std::string_view value) {
@@ -110,6 +111,7 @@ void PickleWriter::recall(std::uint32_t name) {
 
 Result<> PickleWriter::finish() {
   opcode('.');  // STOP
+  flush();
   if (file_ != nullptr) {
     if (std::fclose(std::exchange(file_, nullptr)) != 0 && error_ == 0) error_ = errno;
     if (error_ == 0 && rename(unfinished_path_.c_str(), path_.c_str()) != 0) error_ = errno;

@@ -41,12 +41,20 @@ class PickleWriter {
   Result<> finish();
 
  private:
-  void bytes(const void* data, std::size_t count);
+  static constexpr std::size_t kBufferBytes = std::size_t{32} << 10;
+
+  void bytes(const void* data, std::size_t count) {
+    if (buffer_.size() + count > kBufferBytes) [[unlikely]]
+      flush();
+    buffer_.append(static_cast<const char*>(data), count);
+  }
   void opcode(char code) { bytes(&code, 1); }
+  void flush();
 
   const std::string path_, unfinished_path_;
   std::FILE* file_ = nullptr;
-  int error_ = 0;  // errno
+  std::string buffer_;  // most values are a few bytes, for which stdio takes as long as for many
+  int error_ = 0;       // errno
   std::uint32_t remembered_ = 0;
   std::map<std::string, std::uint32_t, std::less<>> texts_;
 };
