@@ -1,34 +1,25 @@
 #!/bin/sh
-# Instructions of an allocation with its free, by callgrind: on its own, with a history, and of a snapshot per block.
-# Usage: alloc_cost_test.sh PROGRAM PAIR_LIMIT HISTORY_LIMIT SNAPSHOT_LIMIT
+# Instructions of an allocation with its free, by callgrind: on its own, with a history, and of pinned memory; of a snapshot per block; of
+# writing a history per entry. And how much memory writing a million entries takes beside the history.
+# Usage: alloc_cost_test.sh PROGRAM PAIR_LIMIT HISTORY_LIMIT HOST_PAIR_LIMIT SNAPSHOT_LIMIT WRITE_LIMIT WRITE_KIB_LIMIT
 set -eu
-program=$1
+# shellcheck source=tools/instruction_gate.sh
+. "$(dirname "$0")/../tools/instruction_gate.sh"
+export TMPDIR="$folder"
 
-command -v valgrind >/dev/null || { echo "valgrind is not installed"; exit 77; }
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-
-instructions() {
-  valgrind --tool=callgrind --callgrind-out-file="$folder/out" "$program" "$1" "$2" >"$folder/log" 2>&1 || { cat "$folder/log" >&2; exit 1; }
-  sed -n 's/^summary: //p; s/^totals: //p' "$folder/out" | head -n 1
-}
-# per_operation MODE FEW MANY
-per_operation() {
-  a=$(instructions "$1" "$2")
-  b=$(instructions "$1" "$3")
-  echo $(((b - a) / ($3 - $2)))
-}
-failures=0
-check() {
-  echo "$2 instructions: $1 (limit $3)"
-  [ "$2" -gt 1 ] || { echo "too few to be true"; failures=1; }
-  [ "$2" -le "$3" ] || failures=1
-}
-
-pair=$(per_operation pair 2000 12000)
-history=$(per_operation history 2000 12000)
-snapshot=$(per_operation snapshot 10 30)
+pair=$(per_operation 2000 12000 "$1" pair)
+history=$(per_operation 2000 12000 "$1" history)
+host_pair=$(per_operation 2000 12000 "$1" host_pair)
+snapshot=$(per_operation 10 30 "$1" snapshot)
+write=$(per_operation 3000 12000 "$1" write_history)
 check "an allocation of 1 KiB and its free" "$pair" "$2"
 check "the same with a history ($((history - pair)) more)" "$history" "$3"
-check "a block of a snapshot of 10,000" $((snapshot / 10000)) "$4"
-exit $failures
+check "an allocation of 1 KiB of pinned memory and its free" "$host_pair" "$4"
+check "a block of a snapshot of 10,000" $((snapshot / 10000)) "$5"
+check "an entry of a history that is written" "$write" "$6"
+
+"$1" write_history 1000000 | tee "$folder/written"
+written_kib=$(sed -n 's/.*(\([0-9]*\))$/\1/p' "$folder/written")
+echo "$written_kib KiB more memory while a million entries are written (limit $7)"
+[ "$written_kib" -le "$7" ] || failures=1
+exit "$failures"
