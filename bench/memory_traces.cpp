@@ -199,7 +199,7 @@ MemoryTrace train_steps(std::uint64_t seed, bool changes, bool recomputes, bool 
     Blocks gradients;
     const std::size_t parts = accumulates ? script.between(1, 3) : 1;
     for (std::size_t part = 0; part < parts; ++part) {
-      model.train({changes ? 8 * script.between(32, 768) : 8 * 768, recomputes}, gradients);
+      model.train({changes ? 8 * script.between(32, 768) : std::size_t{8} * 768, recomputes}, gradients);
     }
     model.optimize(gradients);
     if (accumulates && step % 4 == 3) model.evaluate(8 * script.between(256, 1'536));
@@ -320,7 +320,7 @@ MemoryTrace images(std::uint64_t seed) {
     for (std::size_t stage = 1; stage <= 4; ++stage) {
       const std::size_t map_bytes = 8 * 4 * 64 * (height >> stage) * (width >> stage) * stage;
       for (std::size_t block = 0; block < 3 + stage; ++block) {
-        for (const std::size_t divisor : {4, 4, 1}) {
+        for (const std::size_t divisor : {4u, 4u, 1u}) {
           const Block workspace = script.allocate(script.between(1, 96) * kMiB);
           saved.push_back(script.allocate(map_bytes / divisor));
           script.free(workspace);
