@@ -11,8 +11,8 @@
 
 namespace xpu::memory {
 
-/// The lock of an arena, where a mutex would be a third of the cost of an allocation. Spins for a while, then sleeps. (The three states are
-/// those of Drepper, "Futexes Are Tricky".)
+/// The lock of an arena, and of pinned memory, where a mutex would be a third of the cost of an allocation. Spins for a while, then sleeps.
+/// (The three states are those of Drepper, "Futexes Are Tricky".)
 class XPU_THREAD_ATTRIBUTE(capability("mutex")) FutexLock {
  public:
   FutexLock() = default;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/check.hpp"
-#include "memory/size_class.hpp"
 
 namespace xpu::memory {
 
@@ -18,41 +17,27 @@ std::size_t HostBlockTable::segment_bytes(std::size_t requested) const noexcept 
   return requested <= kMostSmallBytes ? kSlabBytes : block_bytes(requested);
 }
 
-HostBlock* HostBlockTable::take(std::size_t requested) {
+HostBlock* HostBlockTable::take_slowly(std::size_t requested) {
   if (is_exact(requested)) {
     const auto bin = exact_bins_.find(block_bytes(requested));
     return bin == exact_bins_.end() ? nullptr : take_free(bin->second);
   }
-  if (HostBlock* block = take_free(bin_for(requested)); block != nullptr) return block;
   if (requested > kMostSmallBytes) return nullptr;
   if (HostBlock* block = cut_from_open_slab(requested); block != nullptr) return block;
   return reopen_idle_slab() ? cut_from_open_slab(requested) : nullptr;
 }
 
 HostBlock& HostBlockTable::add(void* address, std::size_t requested) {
-  HostSegment& segment = used_.emplace_back();
+  HostSegment& segment = segments_.emplace_back();
   segment.address = static_cast<std::byte*>(address);
   segment.bytes = segment_bytes(requested);
   segment.is_slab = requested <= kMostSmallBytes;
-  segment.position = std::prev(used_.end());
+  segment.position = std::prev(segments_.end());
   by_address_.emplace(segment.address, &segment);
   if (segment.is_slab) open_slabs_.push_back(&segment);
   HostBlock& block = cut(segment, requested);
   ++segment.used_blocks;
   return block;
-}
-
-void HostBlockTable::put_back(HostBlock& block) {
-  block.state = HostBlockState::free;
-  block.uses.clear();
-  block.bin_position = block.bin->free_blocks.size();
-  block.bin->free_blocks.push_back(&block);
-  HostSegment& segment = *block.segment;
-  if (--segment.used_blocks != 0) return;
-  // One that alone exceeds the cap must not push out everything else.
-  idle_.splice(segment.bytes > max_cached_bytes_ ? idle_.begin() : idle_.end(), used_, segment.position);
-  idle_bytes_ += segment.bytes;
-  idle_slabs_ += segment.is_slab ? 1 : 0;
 }
 
 HostBlock* HostBlockTable::find(const void* pointer) {
@@ -74,20 +59,20 @@ bool HostBlockTable::has_pending(std::size_t requested) const {
 HostSegments HostBlockTable::remove_idle_above(std::size_t bytes) {
   HostSegments removed;
   while (idle_bytes_ > bytes) {
-    HostSegment& segment = idle_.front();
+    HostSegment& segment = static_cast<HostSegment&>(*idle_.next);
+    end_idle(segment);
     forget_blocks(segment);
     by_address_.erase(segment.address);
     std::erase(open_slabs_, &segment);
-    idle_bytes_ -= segment.bytes;
-    idle_slabs_ -= segment.is_slab ? 1 : 0;
-    removed.splice(removed.end(), idle_, idle_.begin());
+    removed.splice(removed.end(), segments_, segment.position);
   }
   return removed;
 }
 
 HostSegments HostBlockTable::remove_all() {
   HostSegments removed = remove_idle_above(0);
-  removed.splice(removed.end(), used_);
+  removed.splice(removed.end(), segments_);
+  index_.clear();
   by_address_.clear();
   open_slabs_.clear();
   exact_bins_.clear();
@@ -112,15 +97,6 @@ HostBin& HostBlockTable::bin_for(std::size_t requested) {
   return is_exact(requested) ? exact_bins_[block_bytes(requested)] : class_bins_[size_class_of(requested)];
 }
 
-HostBlock* HostBlockTable::take_free(HostBin& bin) {
-  if (bin.free_blocks.empty()) return nullptr;
-  HostBlock& block = *bin.free_blocks.back();
-  bin.free_blocks.pop_back();
-  use(*block.segment);
-  block.state = HostBlockState::live;
-  return &block;
-}
-
 HostBlock* HostBlockTable::cut_from_open_slab(std::size_t requested) {
   const std::size_t bytes = block_bytes(requested);
   for (; !open_slabs_.empty(); open_slabs_.pop_back()) {
@@ -142,29 +118,26 @@ HostBlock& HostBlockTable::cut(HostSegment& segment, std::size_t requested) {
   ++block.bin->block_count;
   block.state = HostBlockState::live;
   segment.cut_bytes += block.bytes;
+  index_.insert(block.address, &block);
   return block;
 }
 
 /// A program whose sizes have changed does not need the blocks that were cut for the old ones.
 bool HostBlockTable::reopen_idle_slab() {
   if (idle_slabs_ == 0) return false;
-  const auto slab = std::ranges::find_if(idle_, &HostSegment::is_slab);
-  if (!XPU_CHECK(slab != idle_.end())) return false;
+  HostIdleLink* link = idle_.next;
+  while (link != &idle_ && !static_cast<HostSegment*>(link)->is_slab) link = link->next;
+  if (!XPU_CHECK(link != &idle_)) return false;
+  auto* const slab = static_cast<HostSegment*>(link);
   forget_blocks(*slab);
-  open_slabs_.push_back(&*slab);  // none is open when this is called
+  open_slabs_.push_back(slab);  // none is open when this is called
   return true;
-}
-
-void HostBlockTable::use(HostSegment& segment) {
-  if (segment.used_blocks++ != 0) return;
-  used_.splice(used_.end(), idle_, segment.position);
-  idle_bytes_ -= segment.bytes;
-  idle_slabs_ -= segment.is_slab ? 1 : 0;
 }
 
 /// Requires an idle segment.
 void HostBlockTable::forget_blocks(HostSegment& segment) {
   for (HostBlock& block : segment.blocks) {
+    index_.erase(block.address);
     HostBin& bin = *block.bin;
     bin.free_blocks.back()->bin_position = block.bin_position;
     bin.free_blocks[block.bin_position] = bin.free_blocks.back();

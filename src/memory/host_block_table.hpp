@@ -7,6 +7,8 @@
 #include <map>
 #include <vector>
 
+#include "memory/host_block_index.hpp"
+#include "memory/size_class.hpp"
 #include "xpu/memory/host_caching_allocator.hpp"
 #include "xpu/memory/stream_ref.hpp"
 
@@ -33,12 +35,21 @@ struct HostBlock {
   std::size_t bin_position = 0;  ///< Where it is free.
   HostBlockState state = HostBlockState::free;
   std::uint32_t open_epochs = 0;  ///< Pending: of so many streams the epoch is not complete.
-  std::uint64_t free_order = 0;   ///< Pending: the smaller, the earlier it was freed.
   std::vector<StreamRef> uses;    ///< Each stream once.
+  std::uint64_t free_order = 0;   ///< Pending: the smaller, the earlier it was freed.
+};
+
+/// A place in the ring of idle segments.
+struct HostIdleLink {
+  HostIdleLink() = default;
+  HostIdleLink(const HostIdleLink&) = delete;
+  HostIdleLink& operator=(const HostIdleLink&) = delete;
+
+  HostIdleLink *previous = this, *next = this;
 };
 
 /// One allocation of the provider's: a large block, or a slab that small blocks are cut from, front to back.
-struct HostSegment {
+struct HostSegment : HostIdleLink {
   std::byte* address = nullptr;
   std::size_t bytes = 0;
   bool is_slab = false;
@@ -65,12 +76,25 @@ class HostBlockTable {
   /// What a segment must have so that a block for the request comes out of it.
   std::size_t segment_bytes(std::size_t requested) const noexcept;
   /// A block of at least so many bytes, live; null when a segment has to be added first.
-  HostBlock* take(std::size_t requested);
+  [[gnu::always_inline]] HostBlock* take(std::size_t requested) {
+    if (!is_exact(requested)) [[likely]] {
+      if (HostBlock* const block = take_free(class_bins_[size_class_of(requested)]); block != nullptr) [[likely]]
+        return block;
+    }
+    return take_slowly(requested);
+  }
   /// Adds `segment_bytes(requested)` at `address` and takes a block for the request from it.
   HostBlock& add(void* address, std::size_t requested);
-  /// Nobody uses the block any more.
-  void put_back(HostBlock& block);
+  /// Nobody uses the block any more, and its `uses` are empty.
+  [[gnu::always_inline]] void put_back(HostBlock& block) {
+    block.state = HostBlockState::free;
+    block.bin_position = block.bin->free_blocks.size();
+    block.bin->free_blocks.push_back(&block);
+    if (--block.segment->used_blocks == 0) begin_idle(*block.segment);
+  }
 
+  /// The block that begins there, in any state; null when none does.
+  HostBlock* find_begin(const void* pointer) const noexcept { return index_.find(static_cast<const std::byte*>(pointer)); }
   /// The block in which the pointer lies, in any state; null when none does.
   HostBlock* find(const void* pointer);
   /// Whether a block that would do is pending.
@@ -89,17 +113,44 @@ class HostBlockTable {
   bool is_exact(std::size_t requested) const noexcept { return requested > exact_above_bytes_; }
   const HostBin* find_bin(std::size_t requested) const;
   HostBin& bin_for(std::size_t requested);
-  HostBlock* take_free(HostBin& bin);
+  [[gnu::always_inline]] HostBlock* take_free(HostBin& bin) {
+    if (bin.free_blocks.empty()) return nullptr;
+    HostBlock& block = *bin.free_blocks.back();
+    bin.free_blocks.pop_back();
+    use(*block.segment);
+    block.state = HostBlockState::live;
+    return &block;
+  }
+  HostBlock* take_slowly(std::size_t requested);
   HostBlock* cut_from_open_slab(std::size_t requested);
   HostBlock& cut(HostSegment& segment, std::size_t requested);
   bool reopen_idle_slab();
-  void use(HostSegment& segment);
+  void use(HostSegment& segment) {
+    if (segment.used_blocks++ == 0) end_idle(segment);
+  }
+  void begin_idle(HostSegment& segment) noexcept {
+    // One that alone exceeds the cap must not push out everything else.
+    HostIdleLink* const next = segment.bytes > max_cached_bytes_ ? idle_.next : &idle_;
+    segment.previous = next->previous;
+    segment.next = next;
+    segment.previous->next = next->previous = &segment;
+    idle_bytes_ += segment.bytes;
+    idle_slabs_ += segment.is_slab ? 1 : 0;
+  }
+  void end_idle(HostSegment& segment) noexcept {
+    segment.previous->next = segment.next;
+    segment.next->previous = segment.previous;
+    idle_bytes_ -= segment.bytes;
+    idle_slabs_ -= segment.is_slab ? 1 : 0;
+  }
   void forget_blocks(HostSegment& segment);
 
   const std::size_t exact_above_bytes_, max_cached_bytes_;
   std::vector<HostBin> class_bins_;
   std::map<std::size_t, HostBin> exact_bins_;  // those that have blocks
-  HostSegments used_, idle_;                   // idle: used longest ago first
+  HostBlockIndex index_;
+  HostSegments segments_;
+  HostIdleLink idle_;  // of those that are idle: what follows was used longest ago
   std::size_t idle_bytes_ = 0, idle_slabs_ = 0;
   std::map<const std::byte*, HostSegment*> by_address_;
   std::vector<HostSegment*> open_slabs_;  // with room behind their last block, as far as is known; cut from the last

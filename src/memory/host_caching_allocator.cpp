@@ -13,14 +13,13 @@
 
 #include "base/mutex.hpp"
 #include "memory/epoch_clock.hpp"
+#include "memory/futex_lock.hpp"
 #include "memory/host_block_table.hpp"
 #include "memory/host_counters.hpp"
 #include "xpu/base/clock.hpp"
 #include "xpu/base/text.hpp"
 
 namespace xpu::memory {
-
-using base::MutexLock;
 
 /// What is known lies under one lock; provider and queues are called without it. So a segment is in the table only while it is certainly
 /// ours: it is added after the provider gave it, and taken out before it goes back.
@@ -34,22 +33,22 @@ class HostCachingAllocator::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  Result<void*> allocate(std::size_t bytes) XPU_EXCLUDES(mutex_);
-  Result<> free(void* pointer) XPU_EXCLUDES(mutex_);
-  bool record_use(const void* pointer, const StreamRef& stream) XPU_EXCLUDES(mutex_);
+  [[gnu::always_inline]] Result<void*> allocate(std::size_t bytes) XPU_EXCLUDES(lock_);
+  [[gnu::always_inline]] Result<> free(void* pointer) XPU_EXCLUDES(lock_);
+  bool record_use(const void* pointer, const StreamRef& stream) XPU_EXCLUDES(lock_);
   void note_stream(const StreamRef& stream) { clock_.note_stream(stream); }
-  void empty_cache() XPU_EXCLUDES(mutex_);
+  void empty_cache() XPU_EXCLUDES(lock_);
 
-  HostStatistics statistics() const XPU_EXCLUDES(mutex_) {
-    const MutexLock lock(mutex_);
+  HostStatistics statistics() const XPU_EXCLUDES(lock_) {
+    const FutexLockGuard lock(lock_);
     return counters_.statistics();
   }
-  void reset_peak() XPU_EXCLUDES(mutex_) {
-    const MutexLock lock(mutex_);
+  void reset_peak() XPU_EXCLUDES(lock_) {
+    const FutexLockGuard lock(lock_);
     counters_.reset_peak();
   }
-  void reset_accumulated() XPU_EXCLUDES(mutex_) {
-    const MutexLock lock(mutex_);
+  void reset_accumulated() XPU_EXCLUDES(lock_) {
+    const FutexLockGuard lock(lock_);
     counters_.reset_accumulated();
   }
 
@@ -59,23 +58,34 @@ class HostCachingAllocator::State {
     HostBlock* block;
   };
 
-  void* take(std::size_t bytes) XPU_EXCLUDES(mutex_);
-  void* take_completed(std::size_t bytes) XPU_EXCLUDES(mutex_);
-  Result<void*> add_segment(std::size_t bytes) XPU_EXCLUDES(mutex_);
-  Result<void*> reclaim(std::size_t bytes) XPU_EXCLUDES(mutex_);
-  bool has_pending(std::size_t bytes) const XPU_EXCLUDES(mutex_);
+  Result<void*> allocate_slowly(std::size_t bytes) XPU_EXCLUDES(lock_);
+  [[gnu::always_inline]] void* take(std::size_t bytes) XPU_EXCLUDES(lock_) {
+    const FutexLockGuard lock(lock_);
+    HostBlock* const block = table_.take(bytes);
+    return block == nullptr ? nullptr : hand_out(*block);
+  }
+  void* take_completed(std::size_t bytes) XPU_EXCLUDES(lock_);
+  Result<void*> add_segment(std::size_t bytes) XPU_EXCLUDES(lock_);
+  Result<void*> reclaim(std::size_t bytes) XPU_EXCLUDES(lock_);
+  bool has_pending(std::size_t bytes) const XPU_EXCLUDES(lock_);
   /// The oldest free that is not complete, of streams other than those.
-  std::optional<Epoch> oldest_epoch(const std::set<std::int64_t>& except) const XPU_EXCLUDES(mutex_);
-  bool is_worth_another_try(std::uint64_t leaving_count, const std::set<std::int64_t>& not_waited_for) const XPU_EXCLUDES(mutex_);
-  void collect() XPU_EXCLUDES(mutex_);
-  void give_back_idle_above(std::size_t bytes) XPU_EXCLUDES(mutex_);
-  void give_back(const HostSegments& segments) XPU_EXCLUDES(mutex_);
+  std::optional<Epoch> oldest_epoch(const std::set<std::int64_t>& except) const XPU_EXCLUDES(lock_);
+  bool is_worth_another_try(std::uint64_t leaving_count, const std::set<std::int64_t>& not_waited_for) const XPU_EXCLUDES(lock_);
+  void collect() XPU_EXCLUDES(lock_);
+  void collect_due() XPU_EXCLUDES(lock_);
+  void give_back_idle_above(std::size_t bytes) XPU_EXCLUDES(lock_);
+  void give_back(const HostSegments& segments) XPU_EXCLUDES(lock_);
   /// Returns how many segments ever left.
   std::uint64_t wait_for_leaving_segments() const noexcept;
 
-  void* hand_out(HostBlock& block) XPU_REQUIRES(mutex_);
-  void defer(HostBlock& block) XPU_REQUIRES(mutex_);
-  Error exhausted(std::size_t bytes, const Error& refusal, const std::string& not_waited_for) const XPU_EXCLUDES(mutex_);
+  void* hand_out(HostBlock& block) XPU_REQUIRES(lock_) {
+    counters_.hand_out(block.bytes);
+    return block.address;
+  }
+  /// Of what is not the begin of a live block.
+  [[gnu::cold, gnu::noinline]] Error refuse_free(const void* pointer) XPU_REQUIRES(lock_);
+  void defer(HostBlock& block) XPU_REQUIRES(lock_);
+  Error exhausted(std::size_t bytes, const Error& refusal, const std::string& not_waited_for) const XPU_EXCLUDES(lock_);
 
   hal::MemoryProvider& provider_;
   EpochClock clock_;
@@ -83,12 +93,12 @@ class HostCachingAllocator::State {
   // Segments that were ever taken out of the table, and those of them that are back with the provider.
   std::atomic<std::uint64_t> leaving_segments_{0}, gone_segments_{0};
 
-  mutable base::Mutex mutex_;
-  HostBlockTable table_ XPU_GUARDED_BY(mutex_);
-  HostCounters counters_ XPU_GUARDED_BY(mutex_);
+  mutable FutexLock lock_;
+  HostBlockTable table_ XPU_GUARDED_BY(lock_);
+  HostCounters counters_ XPU_GUARDED_BY(lock_);
   // Of each stream the blocks that it may still use, as they were freed; a block stands in the list of each of its streams.
-  std::map<std::int64_t, std::deque<Waiting>> waiting_ XPU_GUARDED_BY(mutex_);
-  std::uint64_t free_count_ XPU_GUARDED_BY(mutex_) = 0;
+  std::map<std::int64_t, std::deque<Waiting>> waiting_ XPU_GUARDED_BY(lock_);
+  std::uint64_t free_count_ XPU_GUARDED_BY(lock_) = 0;
 };
 
 namespace {
@@ -102,13 +112,20 @@ constexpr std::size_t kSegmentAlignment = 4096;
 
 }  // namespace
 
-Result<void*> HostCachingAllocator::State::allocate(std::size_t bytes) {
+inline Result<void*> HostCachingAllocator::State::allocate(std::size_t bytes) {
+  if (bytes - 1 < HostBlockTable::kMostBytes) [[likely]] {
+    if (void* const pointer = take(bytes); pointer != nullptr) [[likely]]
+      return pointer;
+  }
+  return allocate_slowly(bytes);
+}
+
+Result<void*> HostCachingAllocator::State::allocate_slowly(std::size_t bytes) {
   if (bytes == 0) return nullptr;
   if (bytes > HostBlockTable::kMostBytes) {
     return Error{ErrorCode::out_of_host_memory, fmt::format("cannot allocate {} bytes of pinned host memory: at most {} can be addressed",
                                                             bytes, HostBlockTable::kMostBytes)};
   }
-  if (void* const pointer = take(bytes); pointer != nullptr) return pointer;
   if (has_pending(bytes)) {
     if (void* const pointer = take_completed(bytes); pointer != nullptr) return pointer;
   }
@@ -117,49 +134,52 @@ Result<void*> HostCachingAllocator::State::allocate(std::size_t bytes) {
   return added;
 }
 
-Result<> HostCachingAllocator::State::free(void* pointer) {
+inline Result<> HostCachingAllocator::State::free(void* pointer) {
   if (pointer == nullptr) return {};
-  HostSegments excess;
-  bool is_issue_due = false;
+  bool is_too_much_idle = false, is_issue_due = false;
   {
-    const MutexLock lock(mutex_);
-    HostBlock* const block = table_.find(pointer);
-    if (block == nullptr) {
-      return Error{ErrorCode::invalid_argument,
-                   fmt::format("cannot free {}: it lies in no block of pinned host memory of this allocator", pointer)};
-    }
-    if (block->address != pointer) {
-      return Error{ErrorCode::invalid_argument,
-                   fmt::format("cannot free {}: it lies inside a block of pinned host memory, which begins at {}", pointer,
-                               static_cast<const void*>(block->address))};
-    }
-    if (block->state != HostBlockState::live) {
-      return Error{ErrorCode::invalid_argument, fmt::format("cannot free {}: this block of pinned host memory was freed already", pointer)};
-    }
+    const FutexLockGuard lock(lock_);
+    HostBlock* const block = table_.find_begin(pointer);
+    if (block == nullptr || block->state != HostBlockState::live) [[unlikely]]
+      return refuse_free(pointer);
     counters_.free(block->bytes);
-    if (block->uses.empty()) {
+    if (block->uses.empty()) [[likely]] {
       table_.put_back(*block);
-      if (table_.idle_bytes() > max_cached_bytes_) {
-        excess = table_.remove_idle_above(max_cached_bytes_);
-        leaving_segments_ += excess.size();
-      }
+      is_too_much_idle = table_.idle_bytes() > max_cached_bytes_;
     } else {
       defer(*block);
       is_issue_due = clock_.is_issue_due();
     }
   }
-  give_back(excess);
-  if (is_issue_due) {
-    clock_.issue_due();
-    clock_.poll();
-    collect();
+  if (is_issue_due) [[unlikely]]
+    collect_due();
+  if (is_too_much_idle) [[unlikely]]
     give_back_idle_above(max_cached_bytes_);
-  }
   return {};
 }
 
+void HostCachingAllocator::State::collect_due() {
+  clock_.issue_due();
+  clock_.poll();
+  collect();
+  give_back_idle_above(max_cached_bytes_);
+}
+
+Error HostCachingAllocator::State::refuse_free(const void* pointer) {
+  const HostBlock* const block = table_.find(pointer);
+  if (block == nullptr) {
+    return {ErrorCode::invalid_argument,
+            fmt::format("cannot free {}: it lies in no block of pinned host memory of this allocator", pointer)};
+  }
+  if (block->address != pointer) {
+    return {ErrorCode::invalid_argument, fmt::format("cannot free {}: it lies inside a block of pinned host memory, which begins at {}",
+                                                     pointer, static_cast<const void*>(block->address))};
+  }
+  return {ErrorCode::invalid_argument, fmt::format("cannot free {}: this block of pinned host memory was freed already", pointer)};
+}
+
 bool HostCachingAllocator::State::record_use(const void* pointer, const StreamRef& stream) {
-  const MutexLock lock(mutex_);
+  const FutexLockGuard lock(lock_);
   HostBlock* const block = table_.find(pointer);
   if (block == nullptr || block->state != HostBlockState::live) return false;
   clock_.note_stream(stream);
@@ -173,12 +193,6 @@ void HostCachingAllocator::State::empty_cache() {
   clock_.poll();
   collect();
   give_back_idle_above(0);
-}
-
-void* HostCachingAllocator::State::take(std::size_t bytes) {
-  const MutexLock lock(mutex_);
-  HostBlock* const block = table_.take(bytes);
-  return block == nullptr ? nullptr : hand_out(*block);
 }
 
 /// For a request that a pending block would serve. A ticket costs a submission, so those that are there are asked first.
@@ -198,13 +212,13 @@ void* HostCachingAllocator::State::take_completed(std::size_t bytes) {
 Result<void*> HostCachingAllocator::State::add_segment(std::size_t bytes) {
   std::size_t segment_bytes = 0;
   {
-    const MutexLock lock(mutex_);
+    const FutexLockGuard lock(lock_);
     segment_bytes = table_.segment_bytes(bytes);
   }
   const std::uint64_t begin_ns = now_ns();
   XPU_TRY_ASSIGN(void* const address, provider_.allocate(segment_bytes, kSegmentAlignment));
   const std::uint64_t took_ns = now_ns() - begin_ns;
-  const MutexLock lock(mutex_);
+  const FutexLockGuard lock(lock_);
   counters_.add_segment(segment_bytes, took_ns);
   return hand_out(table_.add(address, bytes));
 }
@@ -237,18 +251,18 @@ Result<void*> HostCachingAllocator::State::reclaim(std::size_t bytes) {
 /// Whether other threads have let something go since so many segments had left. One look at all places where it may be: between two looks
 /// it could move from the second place to the first.
 bool HostCachingAllocator::State::is_worth_another_try(std::uint64_t leaving_count, const std::set<std::int64_t>& not_waited_for) const {
-  const MutexLock lock(mutex_);
+  const FutexLockGuard lock(lock_);
   return table_.idle_bytes() != 0 || leaving_segments_.load() != leaving_count ||
          std::ranges::any_of(waiting_, [&](const auto& entry) { return !not_waited_for.contains(entry.first); });
 }
 
 bool HostCachingAllocator::State::has_pending(std::size_t bytes) const {
-  const MutexLock lock(mutex_);
+  const FutexLockGuard lock(lock_);
   return table_.has_pending(bytes);
 }
 
 std::optional<Epoch> HostCachingAllocator::State::oldest_epoch(const std::set<std::int64_t>& except) const {
-  const MutexLock lock(mutex_);
+  const FutexLockGuard lock(lock_);
   const Waiting* oldest = nullptr;
   for (const auto& [stream_id, waiting] : waiting_) {
     if (except.contains(stream_id)) continue;
@@ -260,7 +274,7 @@ std::optional<Epoch> HostCachingAllocator::State::oldest_epoch(const std::set<st
 
 /// Blocks whose last epoch is complete are free.
 void HostCachingAllocator::State::collect() {
-  const MutexLock lock(mutex_);
+  const FutexLockGuard lock(lock_);
   for (auto entry = waiting_.begin(); entry != waiting_.end();) {
     std::deque<Waiting>& waiting = entry->second;
     for (; !waiting.empty() && clock_.is_complete(waiting.front().epoch); waiting.pop_front()) {
@@ -268,6 +282,7 @@ void HostCachingAllocator::State::collect() {
       if (--block.open_epochs != 0) continue;
       counters_.end_pending(block.bytes);
       --block.bin->pending_count;
+      block.uses.clear();
       table_.put_back(block);
     }
     entry = waiting.empty() ? waiting_.erase(entry) : std::next(entry);
@@ -277,7 +292,7 @@ void HostCachingAllocator::State::collect() {
 void HostCachingAllocator::State::give_back_idle_above(std::size_t bytes) {
   HostSegments segments;
   {
-    const MutexLock lock(mutex_);
+    const FutexLockGuard lock(lock_);
     segments = table_.remove_idle_above(bytes);
     leaving_segments_ += segments.size();
   }
@@ -290,7 +305,7 @@ void HostCachingAllocator::State::give_back(const HostSegments& segments) {
     provider_.free(segment.address);
     const std::uint64_t took_ns = now_ns() - begin_ns;
     {
-      const MutexLock lock(mutex_);
+      const FutexLockGuard lock(lock_);
       counters_.remove_segment(segment.bytes, took_ns);
     }
     ++gone_segments_;
@@ -303,11 +318,6 @@ std::uint64_t HostCachingAllocator::State::wait_for_leaving_segments() const noe
   const std::uint64_t leaving = leaving_segments_.load();
   for (std::uint64_t gone = gone_segments_.load(); gone < leaving; gone = gone_segments_.load()) gone_segments_.wait(gone);
   return leaving;
-}
-
-void* HostCachingAllocator::State::hand_out(HostBlock& block) {
-  counters_.hand_out(block.bytes);
-  return block.address;
 }
 
 void HostCachingAllocator::State::defer(HostBlock& block) {

@@ -1,10 +1,11 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
-#include "memory/counter.hpp"
 #include "xpu/memory/host_caching_allocator.hpp"
 
 namespace xpu::memory {
@@ -35,57 +36,79 @@ class HostDuration {
   std::uint64_t min_ns_ = std::numeric_limits<std::uint64_t>::max();
 };
 
+/// What was added and what was taken away: the rest follows from it, so that each costs a single addition.
+class HostSum {
+ public:
+  void add(std::size_t amount) noexcept {
+    added_ += static_cast<std::int64_t>(amount);
+    peak_ = std::max(peak_, added_ - taken_);
+  }
+  void subtract(std::size_t amount) noexcept { taken_ += static_cast<std::int64_t>(amount); }
+  void reset_peak() noexcept { peak_ = added_ - taken_; }
+  void reset_accumulated() noexcept {
+    added_at_reset_ = added_;
+    taken_at_reset_ = taken_;
+  }
+  StatisticsCounter value() const noexcept { return {added_ - taken_, peak_, added_ - added_at_reset_, taken_ - taken_at_reset_}; }
+
+ private:
+  std::int64_t added_ = 0, taken_ = 0, peak_ = 0;
+  std::int64_t added_at_reset_ = 0, taken_at_reset_ = 0;
+};
+
 /// The figures of an allocator of pinned memory, under its lock. Everything that changes them is a method here, so that no sum is
 /// forgotten.
 class HostCounters {
  public:
   void hand_out(std::size_t bytes) noexcept {
-    memory::add(sums_.allocation, 1);
-    memory::add(sums_.allocated_bytes, static_cast<std::int64_t>(bytes));
+    allocation_.add(1);
+    allocated_bytes_.add(bytes);
   }
   void free(std::size_t bytes) noexcept {
-    memory::subtract(sums_.allocation, 1);
-    memory::subtract(sums_.allocated_bytes, static_cast<std::int64_t>(bytes));
+    allocation_.subtract(1);
+    allocated_bytes_.subtract(bytes);
   }
-  void begin_pending(std::size_t bytes) noexcept { memory::add(sums_.pending_bytes, static_cast<std::int64_t>(bytes)); }
-  void end_pending(std::size_t bytes) noexcept { memory::subtract(sums_.pending_bytes, static_cast<std::int64_t>(bytes)); }
+  void begin_pending(std::size_t bytes) noexcept { pending_bytes_.add(bytes); }
+  void end_pending(std::size_t bytes) noexcept { pending_bytes_.subtract(bytes); }
   void add_segment(std::size_t bytes, std::uint64_t took_ns) noexcept {
-    memory::add(sums_.segment, 1);
-    memory::add(sums_.reserved_bytes, static_cast<std::int64_t>(bytes));
-    ++sums_.num_host_alloc;
+    segment_.add(1);
+    reserved_bytes_.add(bytes);
     alloc_time_.add(took_ns);
   }
   void remove_segment(std::size_t bytes, std::uint64_t took_ns) noexcept {
-    memory::subtract(sums_.segment, 1);
-    memory::subtract(sums_.reserved_bytes, static_cast<std::int64_t>(bytes));
-    ++sums_.num_host_free;
+    segment_.subtract(1);
+    reserved_bytes_.subtract(bytes);
     free_time_.add(took_ns);
   }
 
   HostStatistics statistics() const noexcept {
-    HostStatistics result = sums_;
+    HostStatistics result;
+    result.allocation = allocation_.value();
+    result.allocated_bytes = allocated_bytes_.value();
+    result.pending_bytes = pending_bytes_.value();
+    result.segment = segment_.value();
+    result.reserved_bytes = reserved_bytes_.value();
     result.host_alloc_time = alloc_time_.in_microseconds();
     result.host_free_time = free_time_.in_microseconds();
+    result.num_host_alloc = result.segment.allocated;
+    result.num_host_free = result.segment.freed;
     return result;
   }
   void reset_peak() noexcept {
-    for (const auto sum : kSums) memory::reset_peak(sums_.*sum);
+    for (HostSum* const sum : sums()) sum->reset_peak();
     alloc_time_.reset_peak();
     free_time_.reset_peak();
   }
   void reset_accumulated() noexcept {
-    for (const auto sum : kSums) memory::reset_accumulated(sums_.*sum);
-    sums_.num_host_alloc = sums_.num_host_free = 0;
+    for (HostSum* const sum : sums()) sum->reset_accumulated();
     alloc_time_.reset_accumulated();
     free_time_.reset_accumulated();
   }
 
  private:
-  static constexpr StatisticsCounter HostStatistics::* kSums[] = {&HostStatistics::allocation, &HostStatistics::allocated_bytes,
-                                                                  &HostStatistics::pending_bytes, &HostStatistics::segment,
-                                                                  &HostStatistics::reserved_bytes};
+  std::array<HostSum*, 5> sums() noexcept { return {&allocation_, &allocated_bytes_, &pending_bytes_, &segment_, &reserved_bytes_}; }
 
-  HostStatistics sums_;  // without the times
+  HostSum allocation_, allocated_bytes_, pending_bytes_, segment_, reserved_bytes_;
   HostDuration alloc_time_, free_time_;
 };
 
