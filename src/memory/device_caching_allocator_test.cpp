@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "memory/block_sizes.hpp"
+#include "memory/test_support/device_allocator_fixture.hpp"
 #include "memory/test_support/fake_device_memory.hpp"
 #include "memory/test_support/scripted_progress.hpp"
 
@@ -24,28 +25,18 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-class AllocatorTest : public ::testing::TestWithParam<bool> {
+class AllocatorTest : public DeviceAllocatorFixture {
  protected:
-  static constexpr std::size_t kCapacity = 200 * kMiB;
-
-  void* allocate(std::size_t bytes, std::int64_t stream = 1) { return allocator_->allocate(bytes, progress_.stream(stream)).value(); }
-  void free(void* address) { allocator_->free(address).value(); }
   ErrorCode refusal(std::size_t bytes, std::int64_t stream = 1) {
-    const Result<void*> allocated = allocator_->allocate(bytes, progress_.stream(stream));
+    const Result<void*> allocated = try_allocate(bytes, stream);
     return allocated ? ErrorCode::internal : allocated.error().code;
   }
-  DeviceStatistics statistics() const { return allocator_->statistics(); }
   void reach_all() {
     for (std::int64_t stream = 0; stream < 100; ++stream) progress_.finish_at_once(progress_.stream(stream));
   }
-
-  FakeDeviceMemory memory_{kCapacity, GetParam()};
-  ScriptedProgress progress_;
-  std::unique_ptr<DeviceCachingAllocator> allocator_ = DeviceCachingAllocator::create(memory_, progress_).value();
 };
 
-INSTANTIATE_TEST_SUITE_P(Devices, AllocatorTest, ::testing::Values(true, false),
-                         [](const ::testing::TestParamInfo<bool>& can_map) { return can_map.param ? "expandable" : "segments"; });
+INSTANTIATE_TEST_SUITE_P(Devices, AllocatorTest, ::testing::Values(true, false), name_of_device);
 
 TEST(BlockSizes, EverySizeIsRoundedToAGranule) {
   EXPECT_EQ(block_bytes(1), 512u);

@@ -11,8 +11,7 @@
 #include <vector>
 
 #include "memory/block_sizes.hpp"
-#include "memory/test_support/fake_device_memory.hpp"
-#include "memory/test_support/scripted_progress.hpp"
+#include "memory/test_support/device_allocator_fixture.hpp"
 #include "xpu/base/clock.hpp"
 #include "xpu/memory/device_caching_allocator.hpp"
 
@@ -34,13 +33,8 @@ class NamedStacks final : public StackRecorder {
   std::vector<Frame> frames(StackId stack) const override { return {{"file", std::to_string(stack), stack}}; }
 };
 
-class HistoryTest : public ::testing::TestWithParam<bool> {
+class HistoryTest : public DeviceAllocatorFixture {
  protected:
-  static constexpr std::size_t kCapacity = 200 * kMiB;
-
-  void* allocate(std::size_t bytes, std::int64_t stream = 1) { return allocator_->allocate(bytes, progress_.stream(stream)).value(); }
-  void free(void* address) { allocator_->free(address).value(); }
-  static std::uint64_t value(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
   std::vector<TraceEntry> entries() const {
     std::vector<TraceEntry> all;
     const History history = allocator_->history();
@@ -55,14 +49,9 @@ class HistoryTest : public ::testing::TestWithParam<bool> {
   }
   std::string grown() const { return GetParam() ? "segment_map" : "segment_alloc"; }
   std::string shrunk() const { return GetParam() ? "segment_unmap" : "segment_free"; }
-
-  FakeDeviceMemory memory_{kCapacity, GetParam()};
-  ScriptedProgress progress_;
-  std::unique_ptr<DeviceCachingAllocator> allocator_ = DeviceCachingAllocator::create(memory_, progress_, {}, 5).value();
 };
 
-INSTANTIATE_TEST_SUITE_P(Devices, HistoryTest, ::testing::Values(true, false),
-                         [](const ::testing::TestParamInfo<bool>& can_map) { return can_map.param ? "expandable" : "segments"; });
+INSTANTIATE_TEST_SUITE_P(Devices, HistoryTest, ::testing::Values(true, false), name_of_device);
 
 TEST_P(HistoryTest, TellsWhatHappenedInOrder) {
   allocator_->start_history().value();

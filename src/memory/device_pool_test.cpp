@@ -3,24 +3,20 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <memory>
 #include <set>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "memory/block_sizes.hpp"
-#include "memory/test_support/fake_device_memory.hpp"
-#include "memory/test_support/scripted_progress.hpp"
+#include "memory/test_support/device_allocator_fixture.hpp"
 #include "xpu/memory/device_caching_allocator.hpp"
 
 namespace xpu::memory {
 namespace {
 
-class PoolTest : public ::testing::TestWithParam<bool> {
+class PoolTest : public DeviceAllocatorFixture {
  protected:
-  static constexpr std::size_t kCapacity = 200 * kMiB;
-
   Result<void*> try_allocate(std::size_t bytes, const DevicePool* pool = nullptr, std::int64_t stream = 1) {
     return pool == nullptr ? allocator_->allocate(bytes, progress_.stream(stream))
                            : allocator_->allocate(bytes, progress_.stream(stream), *pool);
@@ -28,22 +24,9 @@ class PoolTest : public ::testing::TestWithParam<bool> {
   void* allocate(std::size_t bytes, const DevicePool* pool = nullptr, std::int64_t stream = 1) {
     return try_allocate(bytes, pool, stream).value();
   }
-  void free(void* address) { allocator_->free(address).value(); }
-  SnapshotSegment segment_of(const void* address) const {
-    const auto value = reinterpret_cast<std::uintptr_t>(address);
-    for (const SnapshotSegment& segment : allocator_->snapshot().segments) {
-      if (segment.address <= value && value < segment.address + segment.total_bytes) return segment;
-    }
-    return {};
-  }
-
-  FakeDeviceMemory memory_{kCapacity, GetParam()};
-  ScriptedProgress progress_;
-  std::unique_ptr<DeviceCachingAllocator> allocator_ = DeviceCachingAllocator::create(memory_, progress_).value();
 };
 
-INSTANTIATE_TEST_SUITE_P(Devices, PoolTest, ::testing::Values(true, false),
-                         [](const ::testing::TestParamInfo<bool>& can_map) { return can_map.param ? "expandable" : "segments"; });
+INSTANTIATE_TEST_SUITE_P(Devices, PoolTest, ::testing::Values(true, false), name_of_device);
 
 TEST_P(PoolTest, NoTwoPoolsHaveTheSameIdInAnyThread) {
   std::vector<std::vector<PoolId>> ids(64);

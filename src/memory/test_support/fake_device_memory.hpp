@@ -20,8 +20,11 @@ class FakeDeviceMemory final : public hal::MemoryProvider {
 
   FakeDeviceMemory(std::size_t capacity, bool can_map) : capacity_(capacity), can_map_(can_map) {}
 
-  /// The next so many calls that take memory are refused.
-  void refuse(int calls) { refusals_ = calls; }
+  /// The next so many calls that take memory are refused, with this code.
+  void refuse(int calls, ErrorCode code = ErrorCode::out_of_device_memory) {
+    refusals_ = calls;
+    refusal_ = code;
+  }
   /// Called for each range that is taken away.
   void on_take_away(std::function<void(std::uint64_t begin, std::size_t bytes)> function) { on_take_away_ = std::move(function); }
   /// Called once, in the next call that maps memory.
@@ -36,7 +39,8 @@ class FakeDeviceMemory final : public hal::MemoryProvider {
   Result<void*> allocate(std::size_t bytes, std::size_t alignment) override {
     const std::lock_guard lock(mutex_);
     ++calls_;
-    if (!take(bytes)) return exhausted();
+    if (bytes == 0) ++broken_rules_;
+    XPU_TRY(take(bytes));
     next_ = (next_ + alignment - 1) / alignment * alignment;
     blocks_[next_] = bytes;
     return pointer(advance(bytes));
@@ -68,8 +72,8 @@ class FakeDeviceMemory final : public hal::MemoryProvider {
     if (on_next_map_) std::exchange(on_next_map_, nullptr)();
     const std::lock_guard lock(mutex_);
     ++calls_;
-    if (bytes % kPage != 0 || value(address) % kPage != 0) ++broken_rules_;
-    if (!take(bytes)) return exhausted();
+    if (bytes == 0 || bytes % kPage != 0 || value(address) % kPage != 0) ++broken_rules_;
+    XPU_TRY(take(bytes));
     for (std::size_t offset = 0; offset < bytes; offset += kPage) {
       if (!pages_.insert(value(address) + offset).second) ++broken_rules_;
     }
@@ -79,6 +83,7 @@ class FakeDeviceMemory final : public hal::MemoryProvider {
     {
       const std::lock_guard lock(mutex_);
       ++calls_;
+      if (bytes == 0 || bytes % kPage != 0) ++broken_rules_;
       for (std::size_t offset = 0; offset < bytes; offset += kPage) {
         if (pages_.erase(value(address) + offset) == 0) ++broken_rules_;
       }
@@ -92,26 +97,26 @@ class FakeDeviceMemory final : public hal::MemoryProvider {
  private:
   static std::uint64_t value(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
   static void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)); }
-  static Error exhausted() { return {ErrorCode::out_of_device_memory, "the fake device refuses"}; }
   std::uint64_t advance(std::size_t bytes) {
     const std::uint64_t address = next_;
     next_ += (bytes + kPage - 1) / kPage * kPage;
     return address;
   }
-  bool take(std::size_t bytes) {
+  Result<> take(std::size_t bytes) {
     if (refusals_ > 0) {
       --refusals_;
-      return false;
+      return Error{refusal_, "the fake device refuses"};
     }
-    if (bytes > capacity_ || taken_ > capacity_ - bytes) return false;
+    if (bytes > capacity_ || taken_ > capacity_ - bytes) return Error{ErrorCode::out_of_device_memory, "the fake device is full"};
     taken_ += bytes;
-    return true;
+    return {};
   }
 
   const std::size_t capacity_;
   const bool can_map_;
   std::function<void(std::uint64_t, std::size_t)> on_take_away_;
   std::function<void()> on_next_map_;
+  ErrorCode refusal_ = ErrorCode::out_of_device_memory;
   int refusals_ = 0, broken_rules_ = 0, calls_ = 0;
   mutable std::mutex mutex_;
   std::uint64_t next_ = std::uint64_t{1} << 40;
