@@ -10,7 +10,7 @@ namespace xpu::memory {
 
 namespace {
 
-/// Whether memory can really be mapped, written to from here where that is possible at all, and taken away again.
+/// Whether memory can really be mapped and taken away again. Nothing touches it: not every device lets the host.
 Result<> probe_mapping(hal::MemoryProvider& memory) {
   const std::size_t bytes = memory.granularity();
   if (bytes == 0) return Error{ErrorCode::unsupported, "the device maps no memory"};

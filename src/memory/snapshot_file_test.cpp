@@ -144,6 +144,18 @@ TEST_F(SnapshotFileTest, HasTheKeysOfPyTorch) {
   EXPECT_EQ(python("all(abs(e['time_us'] / 1e6 - __import__('time').time()) < 60 for e in value['device_traces'][1])"), "True");
 }
 
+TEST_F(SnapshotFileTest, ABlockThatWaitsForAStreamIsPendingByTheNameThatToolsKnow) {
+  FakeDeviceMemory memory(200 * kMiB, true);
+  ScriptedProgress progress;
+  const auto allocator = DeviceCachingAllocator::create(memory, progress).value();
+  void* const block = allocator->allocate(2 * kMiB, progress.stream(1)).value();
+  EXPECT_TRUE(allocator->record_use(block, progress.stream(2)));
+  EXPECT_TRUE(allocator->free(block));
+  ASSERT_TRUE(allocator->write_snapshot(path()));
+  EXPECT_EQ(python("[(s['active_size'], s['allocated_size'], [b['state'] for b in s['blocks']]) for s in value['segments']]"),
+            "[(2097152, 0, ['active_pending_free'])]");
+}
+
 TEST_F(SnapshotFileTest, IsWrittenAtTheFirstOutOfMemoryAlone) {
   FakeDeviceMemory memory(200 * kMiB, true);
   ScriptedProgress progress;
