@@ -44,6 +44,19 @@ TEST_P(PitfallTest, MemoryIsOfAStreamAndNotOfAQueueAtSomeAddress) {
   EXPECT_EQ(allocator_->allocate(3 * kMiB, one).value(), block);
 }
 
+TEST_P(PitfallTest, AStreamThatCapturesIntoMemoryAtHandIsNotAsked) {
+  free(allocate(50 * kMiB));
+  const StreamRef capturing = progress_.stream(1, true);
+  allocator_->note_stream(capturing);
+  free(allocator_->allocate(20 * kMiB, capturing).value());
+  allocator_->empty_cache();
+  EXPECT_EQ(progress_.calls(capturing).total(), 0);
+  EXPECT_EQ(memory_.taken_bytes(), 50 * kMiB);
+  allocator_->note_stream(progress_.stream(1));
+  allocator_->empty_cache();
+  EXPECT_EQ(memory_.taken_bytes(), 0u) << "the capture is over";
+}
+
 // --- Threads
 
 TEST_P(PitfallTest, WhatAThreadHadAtHandOutlivesTheThread) {

@@ -46,6 +46,7 @@ class DeviceAllocator {
   }
 
   bool record_use(void* pointer, const StreamRef& stream);
+  void note_stream(const StreamRef& stream) { clock_.note_stream(stream); }
   /// Of all that is in no pool of its own, and of pools that were released.
   void empty_cache();
   void empty_cache(PoolSlot pool);

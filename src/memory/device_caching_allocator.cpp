@@ -50,6 +50,7 @@ Result<void*> DeviceCachingAllocator::allocate(std::size_t bytes, const StreamRe
 }
 Result<> DeviceCachingAllocator::free(void* address) { return allocator_->free(address); }
 bool DeviceCachingAllocator::record_use(void* address, const StreamRef& stream) { return allocator_->record_use(address, stream); }
+void DeviceCachingAllocator::note_stream(const StreamRef& stream) { allocator_->note_stream(stream); }
 void DeviceCachingAllocator::empty_cache() { allocator_->empty_cache(); }
 void DeviceCachingAllocator::empty_cache(const DevicePool& pool) { allocator_->empty_cache(pool.slot_); }
 std::unique_ptr<DevicePool> DeviceCachingAllocator::create_pool(const PoolOptions& options) { return allocator_->create_pool(options); }

@@ -283,5 +283,19 @@ TEST_P(KnownDefectTest, ACaptureGetsWhatOtherStreamsDoNotUse) {
   EXPECT_EQ(statistics().num_alloc_retries, 1);
 }
 
+// pytorch#190348
+TEST_P(KnownDefectTest, ThePoolOfACaptureThatFailedIsNotLost) {
+  const StreamRef capturing = progress_.stream(1, true);
+  {
+    const auto pool = allocator_->create_pool({.is_for_graphs = true});
+    free(allocator_->allocate(100 * kMiB, capturing, *pool).value());
+  }
+  EXPECT_EQ(memory_.taken_bytes(), 100 * kMiB) << "its stream cannot be asked yet";
+  EXPECT_EQ(progress_.calls(capturing).total(), 0);
+  allocator_->note_stream(progress_.stream(1));
+  EXPECT_TRUE(try_allocate(150 * kMiB, 2));
+  EXPECT_EQ(memory_.taken_bytes(), 150 * kMiB);
+}
+
 }  // namespace
 }  // namespace xpu::memory

@@ -49,6 +49,9 @@ class XPU_EXPORT DeviceCachingAllocator {
   /// Work of another stream that was submitted, or will be before the block is freed, uses the block. False when the address is not the
   /// begin of a live block.
   bool record_use(void* address, const StreamRef& stream);
+  /// The stream begins or ended capturing. Without it the allocator finds out when it next has no memory at hand for the stream, or hears
+  /// of a use: until then it may ask a stream that is capturing, or leave one alone that is not any more.
+  void note_stream(const StreamRef& stream);
   /// Gives everything that is free and in no living pool back to the device, but what streams that are capturing may use; does not wait
   /// when nothing is free.
   void empty_cache();
