@@ -127,7 +127,7 @@ class alignas(128) Arena {
   /// What other threads freed, and pending blocks whose streams are known to be done.
   void collect() XPU_REQUIRES(lock);
   bool has_pending() const noexcept XPU_REQUIRES(lock) { return !pending_.empty(); }
-  /// What its pending blocks wait for, the oldest first.
+  /// What its pending blocks wait for.
   std::vector<Epoch> waits() const XPU_REQUIRES(lock);
 
   /// None of its memory is in use, as far as is known without asking.

@@ -150,7 +150,7 @@ DeviceStatistics DeviceAllocator::statistics() const {
   if (config_.max_split_size_bytes != kUnlimitedBytes) result.max_split_size = static_cast<std::int64_t>(config_.max_split_size_bytes);
   result.num_alloc_retries = retries_.load(std::memory_order_relaxed);
   result.num_ooms = out_of_memories_.load(std::memory_order_relaxed);
-  result.num_sync_all_streams = waits_for_all_.load(std::memory_order_relaxed);
+  result.num_sync_all_streams = waits_for_pending_.load(std::memory_order_relaxed);
   result.num_device_alloc = device.device_allocs;
   result.num_device_free = device.device_frees;
   return result;

@@ -177,7 +177,8 @@ class DeviceAllocator {
   std::vector<bool> pools_to_give_back(bool for_allocation) const;
   /// What is free in pools that offered it, on the request's stream; it could not be given back because its segments are in use.
   Arena::Taken take_from_pools(const Request& request);
-  void wait_for_pending();
+  /// What all pending blocks wait for, the oldest first.
+  std::vector<Epoch> pending_epochs() const;
   void collect_all();
   Error out_of_memory(std::size_t requested_bytes, std::size_t wanted_bytes, const StreamRef& stream, PoolSlot pool, std::string refusal);
 
@@ -208,7 +209,7 @@ class DeviceAllocator {
   ArenaTable arenas_;
   mutable Peaks peaks_;
   std::atomic<double> fraction_{1};
-  std::atomic<std::int64_t> retries_{0}, out_of_memories_{0}, waits_for_all_{0};
+  std::atomic<std::int64_t> retries_{0}, out_of_memories_{0}, waits_for_pending_{0};
   mutable base::Mutex base_mutex_;
   std::shared_ptr<StackRecorder> stacks_ XPU_GUARDED_BY(base_mutex_);
   std::vector<Reservation> reservations_ XPU_GUARDED_BY(base_mutex_);

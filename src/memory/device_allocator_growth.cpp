@@ -147,8 +147,13 @@ Result<Arena::Taken> DeviceAllocator::take_reclaimed(const Request& request, Err
   if (give_back_from(givers, wanted, last) != 0) {
     if (Result<Arena::Taken> taken = take_again()) return taken;
   }
-  if (pending_blocks_.load(std::memory_order_relaxed) != 0) {
-    wait_for_pending();
+  // Then what streams still use, the oldest first and no more than it takes. What cannot be waited for stays pending.
+  const std::vector<Epoch> pending = pending_epochs();
+  if (!pending.empty()) waits_for_pending_.fetch_add(1, std::memory_order_relaxed);
+  for (const Epoch& epoch : pending) {
+    if (!clock_.wait(epoch)) continue;
+    if (Result<Arena::Taken> taken = take_again()) return taken;
+    if (give_back_from(givers, wanted, last) == 0) continue;
     if (Result<Arena::Taken> taken = take_again()) return taken;
   }
   if (give_back_from(givers, kEverything, last) != 0) {
@@ -303,17 +308,18 @@ void DeviceAllocator::release_pool(PoolSlot pool) {
   empty_cache(pool);
 }
 
-void DeviceAllocator::wait_for_pending() {
-  waits_for_all_.fetch_add(1, std::memory_order_relaxed);
+std::vector<Epoch> DeviceAllocator::pending_epochs() const {
   std::vector<Epoch> epochs;
   arenas_.for_each([&](Arena& arena) {
     const FutexLockGuard lock(arena.lock);
     const std::vector<Epoch> waits = arena.waits();
     epochs.insert(epochs.end(), waits.begin(), waits.end());
   });
-  // One that cannot be waited for stays pending.
-  for (const Epoch& epoch : epochs) static_cast<void>(clock_.wait(epoch));
-  collect_all();
+  // One count numbers the epochs of all streams.
+  std::ranges::sort(epochs, {}, &Epoch::number);
+  const auto repeated = std::ranges::unique(epochs, {}, &Epoch::number);
+  epochs.erase(repeated.begin(), repeated.end());
+  return epochs;
 }
 
 void DeviceAllocator::collect_all() {

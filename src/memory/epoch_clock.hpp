@@ -15,7 +15,7 @@ namespace xpu::memory {
 /// The frees of one stream between two tickets. It is complete when the stream has reached a ticket that was issued after all of them.
 struct Epoch {
   std::int64_t stream_id = 0;
-  std::uint64_t number = 0;  ///< Grows with each epoch of a stream.
+  std::uint64_t number = 0;  ///< Of all epochs of all streams, in the order in which they began.
 };
 
 /// Says when memory that was freed is out of the hands of the streams that used it.

@@ -220,6 +220,28 @@ TEST_P(KnownDefectTest, WhatCouldNotBeMappedInTheMiddleIsMissingAndNothingElse) 
 
 // --- Streams
 
+// pytorch#171771
+TEST_P(KnownDefectTest, AllocatingWaitsForTheOldestFreesAndForNoMoreThanAreNeeded) {
+  for (const std::int64_t stream : {1, 9}) {
+    SCOPED_TRACE("for stream " + std::to_string(stream));
+    std::vector<void*> blocks;
+    for (int count = 0; count < 4; ++count) blocks.push_back(allocate(50 * kMiB));
+    for (std::int64_t user : {2, 3, 4, 5}) free_used(blocks[static_cast<std::size_t>(user - 2)], user + 10 * stream);
+    void* const first = allocate(48 * kMiB, stream);
+    EXPECT_EQ(waits_of(2 + 10 * stream), 1);
+    for (const std::int64_t user : {3, 4, 5}) EXPECT_EQ(waits_of(user + 10 * stream), 0) << user;
+    void* const second = allocate(96 * kMiB, stream);
+    EXPECT_EQ(waits_of(3 + 10 * stream), 1);
+    EXPECT_EQ(waits_of(4 + 10 * stream), 1);
+    EXPECT_EQ(waits_of(5 + 10 * stream), 0);
+    free(first);
+    free(second);
+    progress_.finish_at_once(progress_.stream(5 + 10 * stream));
+    allocator_->empty_cache();
+    EXPECT_EQ(memory_.taken_bytes(), 0u);
+  }
+}
+
 // pytorch#71745
 TEST_P(KnownDefectTest, ASlowStreamDoesNotHoldBackWhatOthersUsed) {
   void* const slow = allocate(20 * kMiB);

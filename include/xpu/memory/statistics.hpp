@@ -28,7 +28,7 @@ struct DeviceStatistics {
   StatisticsCounter oversize_allocations, oversize_segments;
   std::int64_t num_alloc_retries = 0;     ///< Allocations that took memory back from the cache before they succeeded or failed.
   std::int64_t num_ooms = 0;              ///< Allocations that failed for want of memory.
-  std::int64_t num_sync_all_streams = 0;  ///< Waits for all streams whose work held memory back.
+  std::int64_t num_sync_all_streams = 0;  ///< Allocations that waited for streams whose work held memory back.
   std::int64_t num_device_alloc = 0, num_device_free = 0;  ///< Calls of the driver that take or give memory.
   std::int64_t max_split_size = -1;                        ///< The option, -1 = none.
 
