@@ -82,6 +82,20 @@ TEST_P(PitfallTest, WhatOtherThreadsFreedCountsWhereverItMatters) {
   free_elsewhere(allocate(1'000));
   allocator_->empty_cache();
   EXPECT_EQ(memory_.taken_bytes(), 190 * kMiB);
+  free_elsewhere(allocate(1'000));
+  allocator_->reset_peak_statistics();
+  EXPECT_EQ(statistics().allocated_bytes.all.peak, static_cast<std::int64_t>(190 * kMiB));
+}
+
+TEST_P(PitfallTest, WhatOtherThreadsFreedIsInNoPeak) {
+  for (std::int64_t stream = 1; stream <= 5; ++stream) {
+    void* const large = allocate(10 * kMiB, stream);
+    void* const small = allocate(1'000, stream);
+    free_elsewhere(large);
+    free_elsewhere(small);
+  }
+  EXPECT_EQ(statistics().allocated_bytes.all.peak, static_cast<std::int64_t>(10 * kMiB + 1'024));
+  EXPECT_EQ(statistics().allocation.all.peak, 2);
 }
 
 TEST_P(PitfallTest, OthersGoOnWhileTheDeviceTakesMemoryBack) {

@@ -124,7 +124,9 @@ class alignas(128) Arena {
   /// A stream of this index uses the live block.
   void add_use(BlockIndex index, StreamIndex stream) XPU_REQUIRES(lock);
 
-  /// What other threads freed, and pending blocks whose streams are known to be done.
+  /// What other threads freed.
+  void take_remote_frees() XPU_REQUIRES(lock);
+  /// The same, and pending blocks whose streams are known to be done.
   void collect() XPU_REQUIRES(lock);
   bool has_pending() const noexcept XPU_REQUIRES(lock) { return !pending_.empty(); }
   /// What its pending blocks wait for.
@@ -182,7 +184,6 @@ class alignas(128) Arena {
     (freed_block.is_small ? small_ : large_).put_back(index);
   }
   void make_pending(BlockIndex index) XPU_REQUIRES(lock);
-  void take_remote_frees() XPU_REQUIRES(lock);
 
   const Shared shared_;
   const ArenaKey key_;

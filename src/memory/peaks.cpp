@@ -20,6 +20,7 @@ std::vector<Holder> look(const ArenaTable& arenas) {
   all.reserve(arenas.count());
   arenas.for_each([&](Arena& arena) {
     const FutexLockGuard lock(arena.lock);
+    arena.take_remote_frees();
     Holder& holder = all.emplace_back(Holder{&arena, {}, arena.totals().allowance()});
     for (std::size_t row = 0; row < kPoolRows; ++row) {
       for (std::size_t metric = 0; metric < kMetrics; ++metric) holder.value[row][metric] = arena.value(row, metric);
