@@ -120,6 +120,65 @@ TEST_P(PitfallTest, OthersGoOnWhileTheDeviceTakesMemoryBack) {
   EXPECT_GE(calls, 1);
 }
 
+/// Foreign code that comes back, as code of an interpreter does.
+class CallingStacks final : public StackRecorder {
+ public:
+  explicit CallingStacks(std::function<void()> call) : call_(std::move(call)) {}
+  ~CallingStacks() override { call_(); }
+  CallingStacks(const CallingStacks&) = delete;
+  CallingStacks& operator=(const CallingStacks&) = delete;
+  StackId record() noexcept override {
+    call_();
+    return 1;
+  }
+  std::vector<Frame> frames(StackId) const override { return {}; }
+
+ private:
+  const std::function<void()> call_;
+};
+
+// Each of these calls would not come back if a lock were held.
+TEST_P(PitfallTest, ARecorderOfStacksMayAskTheAllocatorAlsoWhenItGoes) {
+  int calls = 0;
+  const auto options = [&] {
+    return HistoryOptions{.stack_use = StackUse::all, .stacks = std::make_shared<CallingStacks>([&] {
+                                                        ++calls;
+                                                        static_cast<void>(statistics());
+                                                        static_cast<void>(allocator_->snapshot());
+                                                      })};
+  };
+  allocator_->start_history(options()).value();
+  free(allocate(1'000));
+  EXPECT_EQ(calls, 2);
+  allocator_->start_history(options()).value();
+  EXPECT_EQ(calls, 3) << "the first recorder is gone";
+  allocator_->stop_history();
+  EXPECT_EQ(calls, 4);
+}
+
+/// A function whose copies call something when they go.
+struct CallingTracker {
+  std::shared_ptr<std::function<void()>> call;
+  explicit CallingTracker(std::function<void()> function) : call(std::make_shared<std::function<void()>>(std::move(function))) {}
+  CallingTracker(const CallingTracker&) = default;
+  CallingTracker& operator=(const CallingTracker&) = delete;
+  ~CallingTracker() { (*call)(); }
+  void operator()(const TraceEntry&) const {}
+};
+
+TEST_P(PitfallTest, NoCopyOfATrackerGoesUnderALock) {
+  int calls = 0;
+  const CallingTracker tracker([&] {
+    ++calls;
+    free(allocate(1'000));
+  });
+  allocator_->attach_tracker(tracker);
+  allocator_->attach_tracker(tracker);
+  allocator_->attach_tracker([](const TraceEntry&) {});
+  EXPECT_EQ(calls, 0) << "none goes at all";
+  *tracker.call = [] {};
+}
+
 // --- Pointers and sizes
 
 TEST_P(PitfallTest, AFreedBlockIsKnownAsSuchInEveryState) {

@@ -35,9 +35,10 @@ StackId DeviceAllocator::record_stack() const {
 }
 
 void DeviceAllocator::start_history(const HistoryOptions& options) {
+  std::shared_ptr<StackRecorder> stacks = options.stacks;  // then the former one, which is foreign code: it goes without the lock
   {
     const base::MutexLock lock(base_mutex_);
-    stacks_ = options.stacks;
+    stacks_.swap(stacks);
   }
   stack_use_.store(options.stack_use, std::memory_order_relaxed);
   history_.start(options.max_entries, options.skipped_actions);
@@ -52,8 +53,9 @@ void DeviceAllocator::stop_history() {
     const FutexLockGuard lock(arena.lock);
     arena.forget_stacks();
   });
+  std::shared_ptr<StackRecorder> stacks;  // goes without the lock
   const base::MutexLock lock(base_mutex_);
-  stacks_ = nullptr;
+  stacks_.swap(stacks);
 }
 
 void DeviceAllocator::attach_tracker(TraceTracker tracker) {

@@ -43,10 +43,10 @@ void HistoryRing::stop() {
 }
 
 void HistoryRing::attach(TraceTracker tracker) {
+  auto added = std::make_shared<const TraceTracker>(std::move(tracker));
   const base::MutexLock lock(mutex_);
-  auto more =
-      trackers_ == nullptr ? std::make_shared<std::vector<TraceTracker>>() : std::make_shared<std::vector<TraceTracker>>(*trackers_);
-  more->push_back(std::move(tracker));
+  auto more = trackers_ == nullptr ? std::make_shared<Trackers>() : std::make_shared<Trackers>(*trackers_);
+  more->push_back(std::move(added));
   trackers_ = std::move(more);
   has_trackers_.store(true, std::memory_order_relaxed);
 }
@@ -86,7 +86,7 @@ void HistoryRing::keep_for_trackers(const TraceEntry& entry, bool is_double) {
 
 void HistoryRing::tell_trackers() {
   std::vector<TraceEntry> entries;
-  std::shared_ptr<const std::vector<TraceTracker>> trackers;
+  std::shared_ptr<const Trackers> trackers;
   while (true) {
     {
       const base::MutexLock lock(mutex_);
@@ -98,7 +98,7 @@ void HistoryRing::tell_trackers() {
       trackers = trackers_;
     }
     for (const TraceEntry& entry : entries) {
-      for (const TraceTracker& tracker : *trackers) tracker(entry);
+      for (const auto& tracker : *trackers) (*tracker)(entry);
     }
   }
 }

@@ -98,6 +98,9 @@ class HistoryRing {
     return writer.chunk_ != nullptr && writer.generation_ == generation_.load(std::memory_order_relaxed) &&
            writer.chunk_->count < HistoryChunk::kEntries && writer.chunk_->pool == entry.pool && writer.chunk_->stream == entry.stream;
   }
+  /// Each shared, because copies of foreign code would come and go under the lock.
+  using Trackers = std::vector<std::shared_ptr<const TraceTracker>>;
+
   void open_chunk(Writer& writer, const TraceEntry& entry) XPU_REQUIRES(mutex_);
   void keep_for_trackers(const TraceEntry& entry, bool is_double) XPU_EXCLUDES(mutex_);
   void tell_trackers() XPU_EXCLUDES(mutex_);
@@ -113,7 +116,7 @@ class HistoryRing {
   std::size_t full_entries_ XPU_GUARDED_BY(mutex_) = 0;  // in these, a double one as one
   mutable base::Mutex common_mutex_;                     // before mutex_
   Writer common_ XPU_GUARDED_BY(common_mutex_);
-  std::shared_ptr<const std::vector<TraceTracker>> trackers_ XPU_GUARDED_BY(mutex_);
+  std::shared_ptr<const Trackers> trackers_ XPU_GUARDED_BY(mutex_);
   std::vector<TraceEntry> untold_ XPU_GUARDED_BY(mutex_);
   bool is_telling_ XPU_GUARDED_BY(mutex_) = false;
 };
