@@ -9,6 +9,7 @@
 #include "xpu/base/result.hpp"
 #include "xpu/hal/device.hpp"
 #include "xpu/hal/queue_progress.hpp"
+#include "xpu/memory/allocator.hpp"
 #include "xpu/memory/config.hpp"
 #include "xpu/memory/history.hpp"
 #include "xpu/memory/pool.hpp"
@@ -28,33 +29,31 @@ class DeviceAllocator;
 /// runs under such a lock.
 ///
 /// Only tests destroy one: a program's allocators live for ever, because destructors of static objects may still free memory.
-class XPU_EXPORT DeviceCachingAllocator {
+class XPU_EXPORT DeviceCachingAllocator final : public Allocator {
  public:
   /// `memory` and `progress` must outlive the allocator; `device` is the number by which messages name it. Error invalid_argument for
   /// options that `check_config` refuses; unsupported when expandable segments are asked for and the device cannot map memory.
   static Result<std::unique_ptr<DeviceCachingAllocator>> create(hal::MemoryProvider& memory, hal::QueueProgress& progress,
                                                                 const Config& config = {}, int device = 0);
-  ~DeviceCachingAllocator();
-  DeviceCachingAllocator(const DeviceCachingAllocator&) = delete;
-  DeviceCachingAllocator& operator=(const DeviceCachingAllocator&) = delete;
+  ~DeviceCachingAllocator() override;
 
   /// Memory for work of this stream, aligned to 512 bytes; null for 0 bytes. Error out_of_device_memory when nothing that the allocator
   /// could take back is enough: its message says what was asked for, what is in use and what limits; everything that is allocated stays as
   /// it is. Waits only when there is no other way.
-  Result<void*> allocate(std::size_t bytes, const StreamRef& stream);
+  Result<void*> allocate(std::size_t bytes, const StreamRef& stream) override;
   /// The same out of this pool, of this allocator.
   Result<void*> allocate(std::size_t bytes, const StreamRef& stream, const DevicePool& pool);
   /// Of `allocate`; null is nothing. Error invalid_argument for an address that is not the begin of a live block, freed twice included.
-  Result<> free(void* address);
+  Result<> free(void* address) override;
   /// Work of another stream that was submitted, or will be before the block is freed, uses the block. False when the address is not the
   /// begin of a live block.
-  bool record_use(void* address, const StreamRef& stream);
+  bool record_use(void* address, const StreamRef& stream) override;
   /// The stream begins or ended capturing. Without it the allocator finds out when it next has no memory at hand for the stream, or hears
   /// of a use: until then it may ask a stream that is capturing, or leave one alone that is not any more.
   void note_stream(const StreamRef& stream);
   /// Gives everything that is free and in no living pool back to the device, but what streams that are capturing may use; does not wait
   /// when nothing is free.
-  void empty_cache();
+  void empty_cache() override;
   /// The same for one pool. Nothing for a pool of graphs: what is free in it is still theirs.
   void empty_cache(const DevicePool& pool);
 
@@ -67,11 +66,11 @@ class XPU_EXPORT DeviceCachingAllocator {
   double memory_fraction() const noexcept;
   bool has_expandable_segments() const noexcept;
 
-  DeviceStatistics statistics() const;
+  DeviceStatistics statistics() const override;
   /// The peaks are what is there now.
-  void reset_peak_statistics();
+  void reset_peak_statistics() override;
   /// What was allocated and freed is counted from now on.
-  void reset_accumulated_statistics();
+  void reset_accumulated_statistics() override;
   Snapshot snapshot() const;
 
   /// Notes what happens from now on; what was noted before goes. Error invalid_argument for 0 entries, and for a use of stacks without a
