@@ -8,6 +8,7 @@ namespace xpu::memory {
 // The attribute once more: a definition without it, in the same translation unit, would undo it.
 constinit thread_local std::uint32_t t_thread_number __attribute__((tls_model("initial-exec"))) = 0;
 constinit thread_local StackId t_call_stack __attribute__((tls_model("initial-exec"))) = 0;
+constinit thread_local StackId t_checked_stack __attribute__((tls_model("initial-exec"))) = 0;
 
 std::uint32_t number_this_thread() noexcept {
   static constinit std::atomic<std::uint32_t> last{0};
@@ -38,14 +39,20 @@ inline void Arena::note_watched(TraceAction action, std::uint64_t address, std::
 
 void Arena::note_rarely(TraceAction action, std::uint64_t address, std::uint64_t bytes) { note_watched(action, address, bytes, false); }
 
+NotedBlock Arena::noted(const Block& block, StackId allocated_at) const {
+  return {block.begin(), block.bytes, block.requested_bytes, key_.stream, pool_id_, allocated_at, 0, 0};
+}
+
 void Arena::note_taken(Block& taken) {
   taken.stack = t_call_stack;
+  if (shared_.ledger.is_on()) shared_.ledger.note_taken(noted(taken, t_checked_stack));
   if (taken.bytes >= max_split_bytes_) shared_.oversize.add(1);
   note_watched(TraceAction::alloc, taken.begin(), taken.requested_bytes, false);
 }
 
 void Arena::note_freed(Block& freed) {
   freed.stack = 0;
+  if (shared_.ledger.is_on()) shared_.ledger.note_freed(noted(freed, 0), t_checked_stack);
   if (freed.bytes >= max_split_bytes_) shared_.oversize.add(-1);
   note_watched(TraceAction::free_requested, freed.begin(), freed.requested_bytes, freed.uses == 0);
 }

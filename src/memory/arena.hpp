@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/mutex.hpp"
+#include "memory/block_ledger.hpp"
 #include "memory/block_table.hpp"
 #include "memory/epoch_clock.hpp"
 #include "memory/futex_lock.hpp"
@@ -34,12 +35,17 @@ inline Pool pool_of(const Block& block) noexcept { return block.is_small ? kSmal
 inline std::uint32_t this_thread_number() noexcept { return t_thread_number != 0 ? t_thread_number : number_this_thread(); }
 
 extern constinit thread_local StackId t_call_stack __attribute__((tls_model("initial-exec")));
+extern constinit thread_local StackId t_checked_stack __attribute__((tls_model("initial-exec")));
 
-/// The stack of a call of the allocator, for what is noted during it, while this lives. One at a time in a thread.
+/// The stack of a call of the allocator, for what is noted during it, while this lives: its number for the history, and that for the
+/// ledger. One at a time in a thread.
 class NotedStack {
  public:
-  explicit NotedStack(StackId stack) noexcept { t_call_stack = stack; }
-  ~NotedStack() { t_call_stack = 0; }
+  NotedStack(StackId stack, StackId checked) noexcept {
+    t_call_stack = stack;
+    t_checked_stack = checked;
+  }
+  ~NotedStack() { t_call_stack = t_checked_stack = 0; }
   NotedStack(const NotedStack&) = delete;
   NotedStack& operator=(const NotedStack&) = delete;
 };
@@ -58,6 +64,7 @@ class alignas(128) Arena {
     OversizeCount& oversize;
     HistoryRing& history;
     const std::atomic<StackUse>& stack_use;
+    BlockLedger& ledger;
   };
   struct Taken {
     BlockIndex block = 0;            ///< 0: there is none.
@@ -83,7 +90,7 @@ class alignas(128) Arena {
   const PoolId& pool_id() const noexcept XPU_REQUIRES(lock) { return pool_id_; }
   void set_pool_id(const PoolId& id) noexcept XPU_REQUIRES(lock) { pool_id_ = id; }
 
-  /// Whether what happens here is noted in the history, or counted as oversize.
+  /// Whether what happens here is noted in history or ledger, or counted as oversize.
   void set_watched(bool is_watched) noexcept XPU_REQUIRES(lock) { is_watched_ = is_watched; }
   const HistoryRing::Writer& history() const noexcept XPU_REQUIRES(lock) { return history_; }
   /// For the history, when it is watched. The stack is that of the thread's call (`NotedStack`).
@@ -158,6 +165,7 @@ class alignas(128) Arena {
 
   void note_rarely(TraceAction action, std::uint64_t address, std::uint64_t bytes) XPU_REQUIRES(lock);
   void note_watched(TraceAction action, std::uint64_t address, std::uint64_t bytes, bool is_double) XPU_REQUIRES(lock);
+  NotedBlock noted(const Block& block, StackId allocated_at) const XPU_REQUIRES(lock);
   void note_taken(Block& taken) XPU_REQUIRES(lock);
   void note_freed(Block& freed) XPU_REQUIRES(lock);
 

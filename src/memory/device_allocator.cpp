@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
 namespace xpu::memory {
@@ -67,11 +69,15 @@ Result<void*> DeviceAllocator::allocate_out_of_range(std::size_t requested_bytes
 
 Result<> DeviceAllocator::refuse_free(const void* pointer) const {
   if (pointer == nullptr) return {};
-  return Error{ErrorCode::invalid_argument,
-               fmt::format("invalid device pointer: {} is not the begin of a block, or was freed before", pointer)};
+  std::string message = fmt::format("invalid device pointer: {} is not the begin of a block, or was freed before", pointer);
+  if (ledger_.is_on()) {
+    const std::optional<NotedBlock> freed = ledger_.find_freed(reinterpret_cast<std::uintptr_t>(pointer));
+    if (freed) message += "; it lies in a block that was freed: " + ledger_.describe(*freed);
+  }
+  return Error{ErrorCode::invalid_argument, std::move(message)};
 }
 
-bool DeviceAllocator::record_use(void* pointer, const StreamRef& stream) {
+bool DeviceAllocator::add_use(void* pointer, const StreamRef& stream) {
   const auto address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(pointer));
   const BlockIndex index = addresses_.find(address).block;
   if (index == 0 || blocks_[index].begin() != address) return false;

@@ -11,6 +11,7 @@
 #include "base/mutex.hpp"
 #include "memory/address_map.hpp"
 #include "memory/arena_table.hpp"
+#include "memory/block_ledger.hpp"
 #include "memory/block_table.hpp"
 #include "memory/device_memory.hpp"
 #include "memory/epoch_clock.hpp"
@@ -45,7 +46,11 @@ class DeviceAllocator {
     return free_quietly(pointer, false);
   }
 
-  bool record_use(void* pointer, const StreamRef& stream);
+  bool record_use(void* pointer, const StreamRef& stream) {
+    if (add_use(pointer, stream)) return true;
+    ledger_.report_use_of_freed(pointer, stream.id);
+    return false;
+  }
   void note_stream(const StreamRef& stream) { clock_.note_stream(stream); }
   /// Of all that is in no pool of its own, and of pools that were released.
   void empty_cache();
@@ -67,6 +72,10 @@ class DeviceAllocator {
   void attach_tracker(TraceTracker tracker);
   Result<> write_snapshot(const std::string& path) const;
   void write_snapshot_at_out_of_memory(std::string path);
+
+  void start_checks(const CheckOptions& options);
+  void stop_checks();
+  LiveBlockReport report_live_blocks(std::size_t max_rows) const;
 
  private:
   [[gnu::always_inline]] Result<void*> allocate_quietly(std::size_t requested_bytes, const StreamRef& stream, PoolSlot pool) {
@@ -128,12 +137,14 @@ class DeviceAllocator {
     bool is_small() const noexcept { return memory::is_small(bytes); }
   };
 
+  bool add_use(void* pointer, const StreamRef& stream);
   Result<void*> allocate_watched(std::size_t requested_bytes, const StreamRef& stream, PoolSlot pool);
   Result<> free_watched(void* pointer);
   StackId record_stack() const;
   /// Every arena notes what happens, or does not any more.
   void watch();
-  bool are_arenas_watched() const noexcept { return history_.is_active() || config_.max_split_size_bytes != kUnlimitedBytes; }
+  bool is_watch_wanted() const noexcept { return history_.is_active() || ledger_.is_on(); }
+  bool are_arenas_watched() const noexcept { return is_watch_wanted() || config_.max_split_size_bytes != kUnlimitedBytes; }
   /// The one for `write_snapshot_at_out_of_memory`, if it is due.
   void write_due_snapshot();
   /// After what is neither an allocation nor a free of a block, but changed some.
@@ -203,6 +214,7 @@ class DeviceAllocator {
   PoolTable pools_;
   OversizeCount oversize_;
   mutable HistoryRing history_;
+  BlockLedger ledger_;
   std::atomic<bool> is_watched_{false};
   std::atomic<StackUse> stack_use_{StackUse::never};
   mutable std::atomic<std::int64_t> pending_blocks_{0};

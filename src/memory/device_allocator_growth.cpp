@@ -20,7 +20,7 @@ constexpr std::size_t kEverything = std::numeric_limits<std::size_t>::max() / 2;
 
 Result<void*> DeviceAllocator::allocate_slowly(std::size_t requested_bytes, std::size_t bytes, const ArenaKey& key,
                                                const StreamRef& stream) {
-  const Arena::Shared shared{blocks_, addresses_, clock_, streams_, pending_blocks_, oversize_, history_, stack_use_};
+  const Arena::Shared shared{blocks_, addresses_, clock_, streams_, pending_blocks_, oversize_, history_, stack_use_, ledger_};
   const PoolTable::Entry pool = pools_.at(key.pool);
   const bool no_split = pool.options.no_split;
   Arena* const arena = arenas_.find_or_add(

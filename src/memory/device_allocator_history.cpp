@@ -5,21 +5,23 @@
 
 #include "base/log.hpp"
 #include "memory/device_allocator.hpp"
+#include "memory/live_blocks.hpp"
 #include "memory/snapshot_file.hpp"
+#include "xpu/base/clock.hpp"
 
 // What an allocator does when somebody wants to know of it.
 
 namespace xpu::memory {
 
 Result<void*> DeviceAllocator::allocate_watched(std::size_t requested_bytes, const StreamRef& stream, PoolSlot pool) {
-  const NotedStack stack(stack_use_.load(std::memory_order_relaxed) != StackUse::never ? record_stack() : 0);
+  const NotedStack stack(stack_use_.load(std::memory_order_relaxed) != StackUse::never ? record_stack() : 0, ledger_.record_stack());
   Result<void*> allocated = allocate_quietly(requested_bytes, stream, pool);
   history_.tell();
   return allocated;
 }
 
 Result<> DeviceAllocator::free_watched(void* pointer) {
-  const NotedStack stack(stack_use_.load(std::memory_order_relaxed) == StackUse::all ? record_stack() : 0);
+  const NotedStack stack(stack_use_.load(std::memory_order_relaxed) == StackUse::all ? record_stack() : 0, ledger_.record_stack());
   Result<> freed = free_quietly(pointer, true);
   history_.tell();
   return freed;
@@ -70,7 +72,40 @@ void DeviceAllocator::watch() {
     arena.collect();
     arena.set_watched(are_arenas_watched());
   });
-  is_watched_.store(history_.is_active(), std::memory_order_relaxed);
+  is_watched_.store(is_watch_wanted(), std::memory_order_relaxed);
+}
+
+void DeviceAllocator::start_checks(const CheckOptions& options) {
+  ledger_.start(options);
+  watch();
+}
+
+void DeviceAllocator::stop_checks() {
+  ledger_.stop();
+  watch();
+}
+
+LiveBlockReport DeviceAllocator::report_live_blocks(std::size_t max_rows) const {
+  const Snapshot now = take_snapshot();
+  const bool is_checked = ledger_.is_on();
+  std::vector<NotedBlock> live;
+  for (const SnapshotSegment& segment : now.segments) {
+    for (const SnapshotBlock& block : segment.blocks) {
+      if (block.state != SnapshotBlockState::active_allocated) continue;
+      const StackId stack = is_checked ? 0 : block.stack;
+      const NotedBlock seen{block.address, block.size_bytes, block.requested_bytes, segment.stream, segment.pool, stack, 0, 0};
+      live.push_back(is_checked ? ledger_.find_live(block.address).value_or(seen) : seen);
+    }
+  }
+  std::shared_ptr<StackRecorder> stacks;
+  {
+    const base::MutexLock lock(base_mutex_);
+    stacks = stacks_;
+  }
+  return summarise_live_blocks(live, now_ns(), max_rows, [&](StackId stack) {
+    if (is_checked) return ledger_.frames(stack);
+    return stacks == nullptr ? std::vector<StackRecorder::Frame>() : stacks->frames(stack);
+  });
 }
 
 Result<> DeviceAllocator::write_snapshot(const std::string& path) const {

@@ -86,4 +86,12 @@ void DeviceCachingAllocator::write_snapshot_at_out_of_memory(std::string path) {
 }
 void DeviceCachingAllocator::attach_tracker(TraceTracker tracker) { allocator_->attach_tracker(std::move(tracker)); }
 
+Result<> DeviceCachingAllocator::start_checks(const CheckOptions& options) {
+  if (options.max_freed_blocks == 0) return Error{ErrorCode::invalid_argument, "max_freed_blocks must be at least 1, but is 0"};
+  allocator_->start_checks(options);
+  return {};
+}
+void DeviceCachingAllocator::stop_checks() { allocator_->stop_checks(); }
+LiveBlockReport DeviceCachingAllocator::report_live_blocks(std::size_t max_rows) const { return allocator_->report_live_blocks(max_rows); }
+
 }  // namespace xpu::memory

@@ -10,6 +10,7 @@
 #include "xpu/hal/device.hpp"
 #include "xpu/hal/queue_progress.hpp"
 #include "xpu/memory/allocator.hpp"
+#include "xpu/memory/checks.hpp"
 #include "xpu/memory/config.hpp"
 #include "xpu/memory/history.hpp"
 #include "xpu/memory/pool.hpp"
@@ -88,6 +89,14 @@ class XPU_EXPORT DeviceCachingAllocator final : public Allocator {
   void write_snapshot_at_out_of_memory(std::string path);
   /// For as long as the allocator lives.
   void attach_tracker(TraceTracker tracker);
+
+  /// Looks for misuse from now on; what was known before goes. A `record_use` of an address in a block that was freed is a finding, and
+  /// what is refused as freed twice is said to have been a block, with its stacks. Error invalid_argument for 0 `max_freed_blocks`.
+  Result<> start_checks(const CheckOptions& options = {});
+  void stop_checks();
+  /// What was allocated and not freed, at most so many rows of it. Stacks and ages are of the checks, or stacks of the history, when there
+  /// are any.
+  LiveBlockReport report_live_blocks(std::size_t max_rows = 20) const;
 
  private:
   explicit DeviceCachingAllocator(std::unique_ptr<DeviceAllocator> allocator) noexcept;

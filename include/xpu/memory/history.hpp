@@ -47,6 +47,7 @@ class XPU_EXPORT StackRecorder {
   struct Frame {
     std::string file, name;
     std::uint32_t line = 0;
+    bool operator==(const Frame&) const = default;
   };
   virtual ~StackRecorder() = default;
   /// The calling thread's stack. The same number for the same stack, or not; 0 when there is none. Must not allocate from the allocator.
