@@ -39,20 +39,26 @@ inline void Arena::note_watched(TraceAction action, std::uint64_t address, std::
 
 void Arena::note_rarely(TraceAction action, std::uint64_t address, std::uint64_t bytes) { note_watched(action, address, bytes, false); }
 
-NotedBlock Arena::noted(const Block& block, StackId allocated_at) const {
-  return {block.begin(), block.bytes, block.requested_bytes, key_.stream, pool_id_, allocated_at, 0, 0};
+// Not inlined, so that a history does not pay for what it does not use.
+[[gnu::noinline]] void Arena::note_taken_in_ledger(const Block& taken) {
+  shared_.ledger.note_taken({taken.begin(), taken.bytes, taken.requested_bytes, key_.stream, pool_id_, t_checked_stack, 0, 0});
+}
+[[gnu::noinline]] void Arena::note_freed_in_ledger(const Block& freed) {
+  shared_.ledger.note_freed({freed.begin(), freed.bytes, freed.requested_bytes, key_.stream, pool_id_, 0, 0, 0}, t_checked_stack);
 }
 
 void Arena::note_taken(Block& taken) {
   taken.stack = t_call_stack;
-  if (shared_.ledger.is_on()) shared_.ledger.note_taken(noted(taken, t_checked_stack));
+  if (shared_.ledger.is_on()) [[unlikely]]
+    note_taken_in_ledger(taken);
   if (taken.bytes >= max_split_bytes_) shared_.oversize.add(1);
   note_watched(TraceAction::alloc, taken.begin(), taken.requested_bytes, false);
 }
 
 void Arena::note_freed(Block& freed) {
   freed.stack = 0;
-  if (shared_.ledger.is_on()) shared_.ledger.note_freed(noted(freed, 0), t_checked_stack);
+  if (shared_.ledger.is_on()) [[unlikely]]
+    note_freed_in_ledger(freed);
   if (freed.bytes >= max_split_bytes_) shared_.oversize.add(-1);
   note_watched(TraceAction::free_requested, freed.begin(), freed.requested_bytes, freed.uses == 0);
 }

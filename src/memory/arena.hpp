@@ -165,7 +165,8 @@ class alignas(128) Arena {
 
   void note_rarely(TraceAction action, std::uint64_t address, std::uint64_t bytes) XPU_REQUIRES(lock);
   void note_watched(TraceAction action, std::uint64_t address, std::uint64_t bytes, bool is_double) XPU_REQUIRES(lock);
-  NotedBlock noted(const Block& block, StackId allocated_at) const XPU_REQUIRES(lock);
+  void note_taken_in_ledger(const Block& taken) XPU_REQUIRES(lock);
+  void note_freed_in_ledger(const Block& freed) XPU_REQUIRES(lock);
   void note_taken(Block& taken) XPU_REQUIRES(lock);
   void note_freed(Block& freed) XPU_REQUIRES(lock);
 

@@ -32,8 +32,7 @@ void BlockLedger::stop() {
   is_on_.store(false, std::memory_order_relaxed);
 }
 
-StackId BlockLedger::record_stack() const {
-  if (!is_on()) return 0;
+StackId BlockLedger::record_wanted_stack() const {
   std::shared_ptr<StackRecorder> stacks;
   {
     const base::MutexLock lock(mutex_);

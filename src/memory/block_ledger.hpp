@@ -33,7 +33,11 @@ class BlockLedger {
   void stop() XPU_EXCLUDES(mutex_);
 
   /// The calling thread's stack, where these are wanted; else 0. With no lock held.
-  StackId record_stack() const XPU_EXCLUDES(mutex_);
+  StackId record_stack() const XPU_EXCLUDES(mutex_) {
+    if (is_on()) [[unlikely]]
+      return record_wanted_stack();
+    return 0;
+  }
   std::vector<StackRecorder::Frame> frames(StackId stack) const XPU_EXCLUDES(mutex_);
 
   /// `block` as it is handed out, but for its time. Memory that was freed is somebody's again.
@@ -63,6 +67,7 @@ class BlockLedger {
     std::uint64_t begin, number;
   };
 
+  StackId record_wanted_stack() const XPU_EXCLUDES(mutex_);
   void add_piece(std::uint64_t begin, const Piece& piece) XPU_REQUIRES(mutex_);
   void remove_pieces(std::uint64_t begin, std::uint64_t end) XPU_REQUIRES(mutex_);
 

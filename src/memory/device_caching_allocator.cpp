@@ -5,23 +5,9 @@
 #include <utility>
 
 #include "memory/device_allocator.hpp"
+#include "memory/device_memory.hpp"
 
 namespace xpu::memory {
-
-namespace {
-
-/// Whether memory can really be mapped and taken away again. Nothing touches it: not every device lets the host.
-Result<> probe_mapping(hal::MemoryProvider& memory) {
-  const std::size_t bytes = memory.granularity();
-  if (bytes == 0) return Error{ErrorCode::unsupported, "the device maps no memory"};
-  XPU_TRY_ASSIGN(void* const address, memory.reserve(bytes));
-  Result<> mapped = memory.map(address, bytes);
-  if (mapped) memory.unmap(address, bytes);
-  memory.unreserve(address, bytes);
-  return mapped;
-}
-
-}  // namespace
 
 DeviceCachingAllocator::DeviceCachingAllocator(std::unique_ptr<DeviceAllocator> allocator) noexcept : allocator_(std::move(allocator)) {}
 DeviceCachingAllocator::~DeviceCachingAllocator() = default;

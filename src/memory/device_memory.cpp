@@ -21,6 +21,16 @@ DeviceMemory::DeviceMemory(hal::MemoryProvider& provider, std::uint64_t total_by
       page_bytes_(round_up(2 * kMiB, std::max<std::size_t>(provider.granularity(), 1))),
       limit_bytes_(total_bytes) {}
 
+Result<> probe_mapping(hal::MemoryProvider& memory) {
+  const std::size_t bytes = memory.granularity();
+  if (bytes == 0) return Error{ErrorCode::unsupported, "the device maps no memory"};
+  XPU_TRY_ASSIGN(void* const address, memory.reserve(bytes));
+  Result<> mapped = memory.map(address, bytes);
+  if (mapped) memory.unmap(address, bytes);
+  memory.unreserve(address, bytes);
+  return mapped;
+}
+
 hal::MemoryInfo DeviceMemory::info() const {
   if (const Result<hal::MemoryInfo> told = provider_.info()) return *told;
   return {total_bytes_ - std::min(reserved_bytes(), total_bytes_), total_bytes_, false};

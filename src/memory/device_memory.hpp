@@ -12,6 +12,9 @@
 
 namespace xpu::memory {
 
+/// Whether memory can really be mapped, and taken away again.
+Result<> probe_mapping(hal::MemoryProvider& memory);
+
 /// What an allocator takes from the device and gives back, within a limit of its own: whether there is enough is never found out by trying
 /// the driver. Thread-safe; calls the driver with no lock held.
 class DeviceMemory {
