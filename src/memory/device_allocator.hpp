@@ -55,6 +55,7 @@ class DeviceAllocator {
   /// Of all that is in no pool of its own, and of pools that were released.
   void empty_cache();
   void empty_cache(PoolSlot pool);
+  void trim(std::uint64_t kept_bytes);
   std::unique_ptr<DevicePool> create_pool(const PoolOptions& options);
   void release_pool(PoolSlot pool);
   void set_fraction(double fraction) noexcept;

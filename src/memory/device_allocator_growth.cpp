@@ -281,6 +281,11 @@ void DeviceAllocator::empty_cache(PoolSlot pool) {
   give_back_from(only, kEverything, {});
 }
 
+void DeviceAllocator::trim(std::uint64_t kept_bytes) {
+  const std::uint64_t reserved = memory_.reserved_bytes();
+  if (reserved > kept_bytes) give_back_from(pools_to_give_back(false), reserved - kept_bytes, {});
+}
+
 std::unique_ptr<DevicePool> DeviceAllocator::create_pool(const PoolOptions& options) {
   static constinit std::atomic<std::uint64_t> last_id{0};
   const std::uint64_t number = last_id.fetch_add(1, std::memory_order_relaxed) + 1;

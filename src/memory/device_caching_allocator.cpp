@@ -39,6 +39,7 @@ bool DeviceCachingAllocator::record_use(void* address, const StreamRef& stream) 
 void DeviceCachingAllocator::note_stream(const StreamRef& stream) { allocator_->note_stream(stream); }
 void DeviceCachingAllocator::empty_cache() { allocator_->empty_cache(); }
 void DeviceCachingAllocator::empty_cache(const DevicePool& pool) { allocator_->empty_cache(pool.slot_); }
+void DeviceCachingAllocator::trim(std::uint64_t kept_bytes) { allocator_->trim(kept_bytes); }
 std::unique_ptr<DevicePool> DeviceCachingAllocator::create_pool(const PoolOptions& options) { return allocator_->create_pool(options); }
 
 Result<> DeviceCachingAllocator::set_memory_fraction(double fraction) {

@@ -174,9 +174,7 @@ TEST_P(ChecksTest, AHistoryKeepsItsOwnStacksBesideTheChecks) {
   EXPECT_FALSE(record_use(block));
   ASSERT_EQ(findings_.size(), 1u);
   EXPECT_THAT(findings_[0], HasSubstr("(train.py:17)"));
-  allocator_->history().for_each([](const TraceEntry& entry) {
-    EXPECT_EQ(entry.stack, entry.action == TraceAction::alloc ? 5u : 0u);
-  });
+  allocator_->history().for_each([](const TraceEntry& entry) { EXPECT_EQ(entry.stack, entry.action == TraceAction::alloc ? 5u : 0u); });
 }
 
 TEST_P(ChecksTest, NothingCanBeRememberedIsRefused) {

@@ -9,8 +9,8 @@
 
 namespace xpu::memory {
 
-/// What a program needs of an allocator of device memory, so that it can be another one: DeviceCachingAllocator, PluggableAllocator or
-/// GuardedAllocator. Each says what it does beyond this. Thread-safe.
+/// What a program needs of an allocator of device memory, so that it can be another one: DeviceCachingAllocator, AsyncAllocator,
+/// PluggableAllocator or GuardedAllocator. Each says what it does beyond this. Thread-safe.
 class XPU_EXPORT Allocator {
  public:
   virtual ~Allocator() = default;

@@ -57,6 +57,8 @@ class XPU_EXPORT DeviceCachingAllocator final : public Allocator {
   void empty_cache() override;
   /// The same for one pool. Nothing for a pool of graphs: what is free in it is still theirs.
   void empty_cache(const DevicePool& pool);
+  /// Does as `empty_cache` until at most so much is taken from the device.
+  void trim(std::uint64_t kept_bytes);
 
   /// Memory of its own: what is allocated from the pool shares no segment with anything else. It counts in all statistics and towards the
   /// limit. When an allocation would fail, what is free in other pools is given back for it, but not in those of graphs.
