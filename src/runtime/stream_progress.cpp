@@ -123,7 +123,8 @@ Result<> StreamProgress::wait_blocking(void* queue, std::uint64_t ticket) {
 }
 
 Result<> StreamProgress::make_wait(void* waiting, void* queue, std::uint64_t ticket) {
-  if (queue == nullptr || waiting == queue || waiting == nullptr) return {};
+  if (queue == nullptr || waiting == queue) return {};
+  if (waiting == nullptr) return Error{ErrorCode::unsupported, "memory of no stream has no stream that could wait"};
   XPU_TRY(ensure_initialized());
   auto& stream = *static_cast<StreamState*>(queue);
   auto& later = *static_cast<StreamState*>(waiting);
