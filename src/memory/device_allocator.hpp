@@ -46,6 +46,17 @@ class DeviceAllocator {
     return free_quietly(pointer, false);
   }
 
+  /// Allocations and frees go the watched way then, where it is looked at: the short way does not know of it.
+  void close(const char* why) noexcept {
+    closed_.store(why, std::memory_order_relaxed);
+    is_watched_.store(true, std::memory_order_relaxed);
+  }
+  bool is_closed() const noexcept { return closed_.load(std::memory_order_relaxed) != nullptr; }
+  Result<> check_open() const {
+    if (const char* why = closed_.load(std::memory_order_relaxed)) return Error{ErrorCode::unavailable, why};
+    return {};
+  }
+
   bool record_use(void* pointer, const StreamRef& stream) {
     if (add_use(pointer, stream)) return true;
     ledger_.report_use_of_freed(pointer, stream.id);
@@ -217,6 +228,7 @@ class DeviceAllocator {
   mutable HistoryRing history_;
   BlockLedger ledger_;
   std::atomic<bool> is_watched_{false};
+  std::atomic<const char*> closed_{nullptr};
   std::atomic<StackUse> stack_use_{StackUse::never};
   mutable std::atomic<std::int64_t> pending_blocks_{0};
   ArenaTable arenas_;

@@ -14,6 +14,7 @@
 namespace xpu::memory {
 
 Result<void*> DeviceAllocator::allocate_watched(std::size_t requested_bytes, const StreamRef& stream, PoolSlot pool) {
+  XPU_TRY(check_open());
   const NotedStack stack(stack_use_.load(std::memory_order_relaxed) != StackUse::never ? record_stack() : 0, ledger_.record_stack());
   Result<void*> allocated = allocate_quietly(requested_bytes, stream, pool);
   history_.tell();
@@ -21,6 +22,7 @@ Result<void*> DeviceAllocator::allocate_watched(std::size_t requested_bytes, con
 }
 
 Result<> DeviceAllocator::free_watched(void* pointer) {
+  if (is_closed()) return {};
   const NotedStack stack(stack_use_.load(std::memory_order_relaxed) == StackUse::all ? record_stack() : 0, ledger_.record_stack());
   Result<> freed = free_quietly(pointer, true);
   history_.tell();

@@ -11,7 +11,9 @@ namespace xpu::memory {
 
 DeviceCachingAllocator::DeviceCachingAllocator(std::unique_ptr<DeviceAllocator> allocator) noexcept : allocator_(std::move(allocator)) {}
 DeviceCachingAllocator::~DeviceCachingAllocator() = default;
-DevicePool::~DevicePool() { allocator_.release_pool(slot_); }
+DevicePool::~DevicePool() {
+  if (!allocator_.is_closed()) allocator_.release_pool(slot_);
+}
 
 Result<std::unique_ptr<DeviceCachingAllocator>> DeviceCachingAllocator::create(hal::MemoryProvider& memory, hal::QueueProgress& progress,
                                                                                const Config& config, int device) {
@@ -35,50 +37,84 @@ Result<void*> DeviceCachingAllocator::allocate(std::size_t bytes, const StreamRe
   return allocator_->allocate(bytes, stream, pool.slot_);
 }
 Result<> DeviceCachingAllocator::free(void* address) { return allocator_->free(address); }
-bool DeviceCachingAllocator::record_use(void* address, const StreamRef& stream) { return allocator_->record_use(address, stream); }
-void DeviceCachingAllocator::note_stream(const StreamRef& stream) { allocator_->note_stream(stream); }
-void DeviceCachingAllocator::empty_cache() { allocator_->empty_cache(); }
-void DeviceCachingAllocator::empty_cache(const DevicePool& pool) { allocator_->empty_cache(pool.slot_); }
-void DeviceCachingAllocator::trim(std::uint64_t kept_bytes) { allocator_->trim(kept_bytes); }
-std::unique_ptr<DevicePool> DeviceCachingAllocator::create_pool(const PoolOptions& options) { return allocator_->create_pool(options); }
+bool DeviceCachingAllocator::record_use(void* address, const StreamRef& stream) {
+  return !allocator_->is_closed() && allocator_->record_use(address, stream);
+}
+void DeviceCachingAllocator::note_stream(const StreamRef& stream) {
+  if (!allocator_->is_closed()) allocator_->note_stream(stream);
+}
+void DeviceCachingAllocator::empty_cache() {
+  if (!allocator_->is_closed()) allocator_->empty_cache();
+}
+void DeviceCachingAllocator::empty_cache(const DevicePool& pool) {
+  if (!allocator_->is_closed()) allocator_->empty_cache(pool.slot_);
+}
+void DeviceCachingAllocator::trim(std::uint64_t kept_bytes) {
+  if (!allocator_->is_closed()) allocator_->trim(kept_bytes);
+}
+std::unique_ptr<DevicePool> DeviceCachingAllocator::create_pool(const PoolOptions& options) {
+  return allocator_->is_closed() ? nullptr : allocator_->create_pool(options);
+}
 
 Result<> DeviceCachingAllocator::set_memory_fraction(double fraction) {
   if (!(fraction > 0 && fraction <= 1)) {
     return Error{ErrorCode::invalid_argument, fmt::format("invalid fraction:{}. Please set within (0, 1].", fraction)};
   }
+  XPU_TRY(allocator_->check_open());
   allocator_->set_fraction(fraction);
   return {};
 }
 double DeviceCachingAllocator::memory_fraction() const noexcept { return allocator_->fraction(); }
 bool DeviceCachingAllocator::has_expandable_segments() const noexcept { return allocator_->is_expandable(); }
 
-DeviceStatistics DeviceCachingAllocator::statistics() const { return allocator_->statistics(); }
-void DeviceCachingAllocator::reset_peak_statistics() { allocator_->reset_peaks(); }
-void DeviceCachingAllocator::reset_accumulated_statistics() { allocator_->reset_accumulated(); }
-Snapshot DeviceCachingAllocator::snapshot() const { return allocator_->snapshot(); }
+DeviceStatistics DeviceCachingAllocator::statistics() const {
+  return allocator_->is_closed() ? DeviceStatistics() : allocator_->statistics();
+}
+void DeviceCachingAllocator::reset_peak_statistics() {
+  if (!allocator_->is_closed()) allocator_->reset_peaks();
+}
+void DeviceCachingAllocator::reset_accumulated_statistics() {
+  if (!allocator_->is_closed()) allocator_->reset_accumulated();
+}
+Snapshot DeviceCachingAllocator::snapshot() const { return allocator_->is_closed() ? Snapshot() : allocator_->snapshot(); }
 
 Result<> DeviceCachingAllocator::start_history(const HistoryOptions& options) {
   if (options.max_entries == 0) return Error{ErrorCode::invalid_argument, "max_entries must be at least 1, but is 0"};
   if (options.stack_use != StackUse::never && options.stacks == nullptr) {
     return Error{ErrorCode::invalid_argument, "stacks were asked for without a recorder of stacks"};
   }
+  XPU_TRY(allocator_->check_open());
   allocator_->start_history(options);
   return {};
 }
-void DeviceCachingAllocator::stop_history() { allocator_->stop_history(); }
-History DeviceCachingAllocator::history() const { return allocator_->history(); }
-Result<> DeviceCachingAllocator::write_snapshot(const std::string& path) const { return allocator_->write_snapshot(path); }
-void DeviceCachingAllocator::write_snapshot_at_out_of_memory(std::string path) {
-  allocator_->write_snapshot_at_out_of_memory(std::move(path));
+void DeviceCachingAllocator::stop_history() {
+  if (!allocator_->is_closed()) allocator_->stop_history();
 }
-void DeviceCachingAllocator::attach_tracker(TraceTracker tracker) { allocator_->attach_tracker(std::move(tracker)); }
+History DeviceCachingAllocator::history() const { return allocator_->is_closed() ? History() : allocator_->history(); }
+Result<> DeviceCachingAllocator::write_snapshot(const std::string& path) const {
+  XPU_TRY(allocator_->check_open());
+  return allocator_->write_snapshot(path);
+}
+void DeviceCachingAllocator::write_snapshot_at_out_of_memory(std::string path) {
+  if (!allocator_->is_closed()) allocator_->write_snapshot_at_out_of_memory(std::move(path));
+}
+void DeviceCachingAllocator::attach_tracker(TraceTracker tracker) {
+  if (!allocator_->is_closed()) allocator_->attach_tracker(std::move(tracker));
+}
 
 Result<> DeviceCachingAllocator::start_checks(const CheckOptions& options) {
   if (options.max_freed_blocks == 0) return Error{ErrorCode::invalid_argument, "max_freed_blocks must be at least 1, but is 0"};
+  XPU_TRY(allocator_->check_open());
   allocator_->start_checks(options);
   return {};
 }
-void DeviceCachingAllocator::stop_checks() { allocator_->stop_checks(); }
-LiveBlockReport DeviceCachingAllocator::report_live_blocks(std::size_t max_rows) const { return allocator_->report_live_blocks(max_rows); }
+void DeviceCachingAllocator::stop_checks() {
+  if (!allocator_->is_closed()) allocator_->stop_checks();
+}
+LiveBlockReport DeviceCachingAllocator::report_live_blocks(std::size_t max_rows) const {
+  return allocator_->is_closed() ? LiveBlockReport() : allocator_->report_live_blocks(max_rows);
+}
+
+void DeviceCachingAllocator::close(const char* why) noexcept { allocator_->close(why); }
 
 }  // namespace xpu::memory

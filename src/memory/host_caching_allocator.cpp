@@ -39,6 +39,10 @@ class HostCachingAllocator::State {
   void note_stream(const StreamRef& stream) { clock_.note_stream(stream); }
   void empty_cache() XPU_EXCLUDES(lock_);
 
+  void close(const char* why) noexcept { closed_.store(why, std::memory_order_relaxed); }
+  bool is_closed() const noexcept { return closed_.load(std::memory_order_relaxed) != nullptr; }
+  Error error_of_closing() const { return {ErrorCode::unavailable, closed_.load(std::memory_order_relaxed)}; }
+
   HostStatistics statistics() const XPU_EXCLUDES(lock_) {
     const FutexLockGuard lock(lock_);
     return counters_.statistics();
@@ -87,6 +91,7 @@ class HostCachingAllocator::State {
   void defer(HostBlock& block) XPU_REQUIRES(lock_);
   Error exhausted(std::size_t bytes, const Error& refusal, const std::string& not_waited_for) const XPU_EXCLUDES(lock_);
 
+  std::atomic<const char*> closed_{nullptr};
   hal::MemoryProvider& provider_;
   EpochClock clock_;
   const std::size_t max_cached_bytes_;
@@ -347,13 +352,32 @@ HostCachingAllocator::HostCachingAllocator(hal::MemoryProvider& provider, hal::Q
     : state_(std::make_unique<State>(provider, progress, options)) {}
 HostCachingAllocator::~HostCachingAllocator() = default;
 
-Result<void*> HostCachingAllocator::allocate(std::size_t bytes) { return state_->allocate(bytes); }
-Result<> HostCachingAllocator::free(void* pointer) { return state_->free(pointer); }
-bool HostCachingAllocator::record_use(const void* pointer, const StreamRef& stream) { return state_->record_use(pointer, stream); }
-void HostCachingAllocator::note_stream(const StreamRef& stream) { state_->note_stream(stream); }
-void HostCachingAllocator::empty_cache() { state_->empty_cache(); }
-HostStatistics HostCachingAllocator::statistics() const { return state_->statistics(); }
-void HostCachingAllocator::reset_peak_statistics() { state_->reset_peak(); }
-void HostCachingAllocator::reset_accumulated_statistics() { state_->reset_accumulated(); }
+Result<void*> HostCachingAllocator::allocate(std::size_t bytes) {
+  if (state_->is_closed()) [[unlikely]]
+    return state_->error_of_closing();
+  return state_->allocate(bytes);
+}
+Result<> HostCachingAllocator::free(void* pointer) {
+  if (state_->is_closed()) [[unlikely]]
+    return {};
+  return state_->free(pointer);
+}
+bool HostCachingAllocator::record_use(const void* pointer, const StreamRef& stream) {
+  return !state_->is_closed() && state_->record_use(pointer, stream);
+}
+void HostCachingAllocator::note_stream(const StreamRef& stream) {
+  if (!state_->is_closed()) state_->note_stream(stream);
+}
+void HostCachingAllocator::empty_cache() {
+  if (!state_->is_closed()) state_->empty_cache();
+}
+HostStatistics HostCachingAllocator::statistics() const { return state_->is_closed() ? HostStatistics() : state_->statistics(); }
+void HostCachingAllocator::reset_peak_statistics() {
+  if (!state_->is_closed()) state_->reset_peak();
+}
+void HostCachingAllocator::reset_accumulated_statistics() {
+  if (!state_->is_closed()) state_->reset_accumulated();
+}
+void HostCachingAllocator::close(const char* why) noexcept { state_->close(why); }
 
 }  // namespace xpu::memory

@@ -51,9 +51,15 @@ Result<std::unique_ptr<PluggableAllocator>> PluggableAllocator::load(const std::
   return create(functions, device);
 }
 
+namespace {
+
+void* queue_of(const StreamRef& stream) { return stream.native_queue != nullptr ? stream.native_queue : stream.queue; }
+
+}  // namespace
+
 Result<void*> PluggableAllocator::allocate(std::size_t bytes, const StreamRef& stream) {
   if (bytes == 0) return static_cast<void*>(nullptr);
-  void* const address = state_->functions.allocate(bytes, state_->device, stream.queue);
+  void* const address = state_->functions.allocate(bytes, state_->device, queue_of(stream));
   if (address == nullptr) {
     state_->statistics.note_out_of_memory();
     return Error{ErrorCode::out_of_device_memory,
@@ -62,7 +68,7 @@ Result<void*> PluggableAllocator::allocate(std::size_t bytes, const StreamRef& s
   state_->statistics.note_taken(bytes, bytes);
   state_->statistics.note_allocated(bytes, bytes);
   const base::MutexLock lock(state_->mutex);
-  state_->live[address] = {bytes, stream.queue};
+  state_->live[address] = {bytes, queue_of(stream)};
   return address;
 }
 
@@ -92,7 +98,7 @@ bool PluggableAllocator::record_use(void* address, const StreamRef& stream) {
     const base::MutexLock lock(state_->mutex);
     if (state_->live.find(address) == state_->live.end()) return false;
   }
-  if (state_->functions.record_use != nullptr) state_->functions.record_use(address, stream.queue);
+  if (state_->functions.record_use != nullptr) state_->functions.record_use(address, queue_of(stream));
   return true;
 }
 

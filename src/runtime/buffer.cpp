@@ -13,9 +13,7 @@ using namespace runtime;
 namespace {
 
 /// The allocator of a live buffer of this kind, which is there.
-memory::DeviceCachingAllocator& allocator_of(DeviceState& device, MemoryKind kind) {
-  return **device.memory.device_allocator(device, kind);
-}
+memory::Allocator& allocator_of(DeviceState& device, MemoryKind kind) { return **device.memory.buffer_allocator(device, kind); }
 memory::HostCachingAllocator& host_allocator_of(DeviceState& device) { return **device.memory.host_allocator(device); }
 
 bool is_busy(StreamState& stream) {
@@ -39,7 +37,7 @@ Result<void*> allocate_from(DeviceState& device, std::size_t bytes, MemoryKind k
     XPU_TRY_ASSIGN(memory::HostCachingAllocator * allocator, device.memory.host_allocator(device));
     return allocator->allocate(bytes);
   }
-  XPU_TRY_ASSIGN(memory::DeviceCachingAllocator * allocator, device.memory.device_allocator(device, kind));
+  XPU_TRY_ASSIGN(memory::Allocator * allocator, device.memory.buffer_allocator(device, kind));
   return allocator->allocate(bytes, stream);
 }
 

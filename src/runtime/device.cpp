@@ -99,7 +99,13 @@ Result<MemoryInfo> Device::memory_info() const {
 
 Result<memory::DeviceCachingAllocator*> Device::allocator() const {
   XPU_TRY_ASSIGN([[maybe_unused]] hal::Device * device, native());
-  return state_->memory.device_allocator(*state_, hal::MemoryKind::device);
+  return state_->memory.caching_allocator(*state_, hal::MemoryKind::device);
+}
+
+Result<> Device::replace_allocator(std::shared_ptr<memory::Allocator> allocator) const {
+  XPU_TRY(ensure_initialized());
+  if (allocator == nullptr) return Error{ErrorCode::invalid_argument, "the allocator that is to take the place of another one is null"};
+  return state_->memory.replace(std::move(allocator));
 }
 
 Result<memory::HostCachingAllocator*> Device::host_allocator() const {

@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "base/process.hpp"
+#include "runtime/memory_debug.hpp"
 #include "runtime/publishing.hpp"
 #include "runtime/state.hpp"
 #include "runtime/stream_progress.hpp"
@@ -87,42 +91,114 @@ memory::HostCachingOptions host_options(const memory::Config& config) {
   return options;
 }
 
-Result<MemorySource*> make_source(DeviceState& device, hal::MemoryKind kind) {
+Result<> check_settings() {
+  if (!memory_config()) return memory_config().error();
+  if (!memory_debug()) return memory_debug().error();
+  return {};
+}
+
+// What a vector of four floats needs: the smaller it is, the closer a block ends to the guard.
+constexpr std::size_t kGuardAlignment = 16;
+
+Result<std::unique_ptr<MemorySource>> make_source(DeviceState& device, hal::MemoryKind kind) {
   hal::MemoryProvider* memory = device.device.load(std::memory_order_acquire)->memory(kind);
   if (memory == nullptr) {
     return Error{ErrorCode::unsupported,
                  fmt::format("device {} ({}) has no {} memory", device.index, device.properties.name, to_string(kind))};
   }
-  return new MemorySource(*memory, kind, device);
+  return std::make_unique<MemorySource>(*memory, kind, device);
+}
+
+/// What the environment asks of a new allocator.
+Result<> set_up(memory::DeviceCachingAllocator& allocator, const MemoryDebug& debug, int device) {
+  if (!debug.out_of_memory_snapshot.empty()) {
+    allocator.write_snapshot_at_out_of_memory(device == 0 ? debug.out_of_memory_snapshot
+                                                          : fmt::format("{}.{}", debug.out_of_memory_snapshot, device));
+  }
+  if (!debug.checks && !debug.lists_live_blocks) return {};
+  memory::CheckOptions checks;
+  checks.stacks = memory::make_call_stack_recorder();
+  return allocator.start_checks(checks);
 }
 
 }  // namespace
 
-Result<memory::DeviceCachingAllocator*> DeviceMemory::device_allocator(DeviceState& device, hal::MemoryKind kind) {
+Result<memory::DeviceCachingAllocator*> DeviceMemory::caching_allocator(DeviceState& device, hal::MemoryKind kind) {
   std::atomic<memory::DeviceCachingAllocator*>& place = kind == hal::MemoryKind::shared ? shared_ : device_;
   if (memory::DeviceCachingAllocator* known = place.load(std::memory_order_acquire)) return known;
   const base::MutexLock lock(mutex_);
   if (memory::DeviceCachingAllocator* known = place.load(std::memory_order_acquire)) return known;
-  if (!memory_config()) return memory_config().error();
-  XPU_TRY_ASSIGN(MemorySource * source, make_source(device, kind));
-  auto made = memory::DeviceCachingAllocator::create(*source, StreamProgress::instance(), *memory_config(), device.index);
-  if (!made) {
-    delete source;
-    return std::move(made).error();
-  }
-  place.store(made->get(), std::memory_order_release);
-  return made->release();
+  XPU_TRY(check_settings());
+  XPU_TRY_ASSIGN(std::unique_ptr<MemorySource> source, make_source(device, kind));
+  XPU_TRY_ASSIGN(auto made, memory::DeviceCachingAllocator::create(*source, StreamProgress::instance(), *memory_config(), device.index));
+  XPU_TRY(set_up(*made, *memory_debug(), device.index));
+  static_cast<void>(source.release());  // as long as the allocator: for ever
+  place.store(made.get(), std::memory_order_release);
+  return made.release();
 }
 
 Result<memory::HostCachingAllocator*> DeviceMemory::host_allocator(DeviceState& device) {
   if (memory::HostCachingAllocator* known = host_.load(std::memory_order_acquire)) return known;
   const base::MutexLock lock(mutex_);
   if (memory::HostCachingAllocator* known = host_.load(std::memory_order_acquire)) return known;
-  if (!memory_config()) return memory_config().error();
-  XPU_TRY_ASSIGN(MemorySource * source, make_source(device, hal::MemoryKind::host));
-  auto* made = new memory::HostCachingAllocator(*source, StreamProgress::instance(), host_options(*memory_config()));
+  XPU_TRY(check_settings());
+  XPU_TRY_ASSIGN(std::unique_ptr<MemorySource> source, make_source(device, hal::MemoryKind::host));
+  auto* made = new memory::HostCachingAllocator(*source.release(), StreamProgress::instance(), host_options(*memory_config()));
   host_.store(made, std::memory_order_release);
   return made;
+}
+
+Result<memory::Allocator*> DeviceMemory::make_buffer_allocator(DeviceState& device, hal::MemoryKind kind) {
+  std::atomic<memory::Allocator*>& place = buffer_place(kind);
+  XPU_TRY(check_settings());
+  if (kind == hal::MemoryKind::device && memory_debug()->guards) {
+    const base::MutexLock lock(mutex_);
+    if (memory::Allocator* known = place.load(std::memory_order_acquire)) return known;
+    XPU_TRY_ASSIGN(std::unique_ptr<MemorySource> source, make_source(device, kind));
+    memory::GuardOptions options;
+    options.alignment_bytes = kGuardAlignment;
+    options.is_host_accessible = device.device.load(std::memory_order_acquire)->capabilities().host_memory_access;
+    options.checks.stacks = memory::make_call_stack_recorder();
+    XPU_TRY_ASSIGN(auto made, memory::GuardedAllocator::create(*source, StreamProgress::instance(), options));
+    static_cast<void>(source.release());
+    guarded_.store(made.get(), std::memory_order_release);
+    place.store(made.get(), std::memory_order_release);
+    return made.release();
+  }
+  XPU_TRY_ASSIGN(memory::Allocator * made, caching_allocator(device, kind));
+  const base::MutexLock lock(mutex_);
+  memory::Allocator* expected = nullptr;
+  return place.compare_exchange_strong(expected, made, std::memory_order_acq_rel) ? made : expected;
+}
+
+Result<> DeviceMemory::replace(std::shared_ptr<memory::Allocator> allocator) {
+  const base::MutexLock lock(mutex_);
+  if (device_buffers_.load(std::memory_order_acquire) != nullptr) {
+    return Error{
+        ErrorCode::failed_precondition,
+        "the allocator of a device can be replaced before its first allocation, and once: buffers of this one have theirs already"};
+  }
+  device_buffers_.store(allocator.get(), std::memory_order_release);
+  keep_for_ever(std::move(allocator));
+  return {};
+}
+
+void DeviceMemory::close(const char* why) noexcept {
+  for (auto* place : {&device_, &shared_}) {
+    if (memory::DeviceCachingAllocator* allocator = place->load(std::memory_order_acquire)) allocator->close(why);
+  }
+  if (memory::HostCachingAllocator* allocator = host_.load(std::memory_order_acquire)) allocator->close(why);
+}
+
+void DeviceMemory::list_live_blocks(int device) const {
+  if (!memory_debug() || !memory_debug()->lists_live_blocks) return;
+  const auto list = [&](const char* kind, const memory::LiveBlockReport& live) {
+    const std::string text = to_string(live);
+    if (!text.empty()) std::fprintf(stderr, "xpu: %s memory of device %d at exit: %s\n", kind, device, text.c_str());
+  };
+  if (const auto* allocator = device_.load(std::memory_order_acquire)) list("device", allocator->report_live_blocks());
+  if (const auto* allocator = shared_.load(std::memory_order_acquire)) list("shared", allocator->report_live_blocks());
+  if (const auto* allocator = guarded_.load(std::memory_order_acquire)) list("device", allocator->report_live_blocks());
 }
 
 }  // namespace xpu::runtime

@@ -3,11 +3,12 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
-#include <optional>
 
 #include "base/mutex.hpp"
 #include "xpu/hal/device.hpp"
+#include "xpu/memory/allocator.hpp"
 #include "xpu/memory/device_caching_allocator.hpp"
+#include "xpu/memory/guarded_allocator.hpp"
 #include "xpu/memory/host_caching_allocator.hpp"
 
 namespace xpu::runtime {
@@ -36,20 +37,38 @@ class MemorySource final : public hal::MemoryProvider {
   const DeviceState& device_;
 };
 
-/// The allocators of one device, made when they are first asked for; they live for ever. Thread-safe.
+/// The allocators of one device, made when they are first asked for; they live for ever. Thread-safe. Errors of what makes one: unsupported
+/// when the opened device has no such memory; what is wrong with `XPU_MEMORY_CONF` or `XPU_MEMORY_DEBUG`.
 class DeviceMemory {
  public:
-  /// `kind`: device or shared. Errors: unsupported when the opened device has no such memory; what is wrong with `XPU_MEMORY_CONF`.
-  Result<memory::DeviceCachingAllocator*> device_allocator(DeviceState& device, hal::MemoryKind kind) XPU_EXCLUDES(mutex_);
+  /// `kind`: device or shared.
+  Result<memory::DeviceCachingAllocator*> caching_allocator(DeviceState& device, hal::MemoryKind kind) XPU_EXCLUDES(mutex_);
   Result<memory::HostCachingAllocator*> host_allocator(DeviceState& device) XPU_EXCLUDES(mutex_);
+  /// What buffers of this kind come from: the caching allocator, or what takes its place.
+  Result<memory::Allocator*> buffer_allocator(DeviceState& device, hal::MemoryKind kind) {
+    if (memory::Allocator* known = buffer_place(kind).load(std::memory_order_acquire)) [[likely]]
+      return known;
+    return make_buffer_allocator(device, kind);
+  }
+  /// Error failed_precondition when buffers of device memory come from an allocator already.
+  Result<> replace(std::shared_ptr<memory::Allocator> allocator) XPU_EXCLUDES(mutex_);
 
-  /// Null as long as nobody asked for it.
-  memory::DeviceCachingAllocator* existing_device_allocator() const noexcept { return device_.load(std::memory_order_acquire); }
+  /// In a forked child. Takes no lock.
+  void close(const char* why) noexcept;
+  /// What is allocated on standard error, if that is wanted.
+  void list_live_blocks(int device) const;
 
  private:
+  std::atomic<memory::Allocator*>& buffer_place(hal::MemoryKind kind) noexcept {
+    return kind == hal::MemoryKind::shared ? shared_buffers_ : device_buffers_;
+  }
+  Result<memory::Allocator*> make_buffer_allocator(DeviceState& device, hal::MemoryKind kind) XPU_EXCLUDES(mutex_);
+
   base::Mutex mutex_;  // held while the driver is tried
   std::atomic<memory::DeviceCachingAllocator*> device_{nullptr}, shared_{nullptr};
   std::atomic<memory::HostCachingAllocator*> host_{nullptr};
+  std::atomic<memory::GuardedAllocator*> guarded_{nullptr};  // of device memory
+  std::atomic<memory::Allocator*> device_buffers_{nullptr}, shared_buffers_{nullptr};
 };
 
 }  // namespace xpu::runtime

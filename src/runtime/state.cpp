@@ -23,6 +23,9 @@ constinit std::atomic<Enumeration*> g_enumeration{nullptr};
 // How long what runs at exit may go on. Static objects of the program that it uses may be destroyed next.
 constexpr std::uint32_t kExitLimitMs = 1'000;
 
+constexpr const char* kBadForkSentence =
+    "Cannot re-initialize XPU in forked subprocess. To use XPU with multiprocessing, you must use the 'spawn' start method";
+
 /// Environment variables of a process with raised privileges are not to be believed.
 std::string setting(const char* variable) {
   const char* value = base::has_raised_privileges() ? nullptr : secure_getenv(variable);
@@ -109,7 +112,10 @@ void before_fork() XPU_NO_THREAD_SAFETY_ANALYSIS { g_start_mutex.lock(); }
 void after_fork_in_parent() XPU_NO_THREAD_SAFETY_ANALYSIS { g_start_mutex.unlock(); }
 void after_fork_in_child() XPU_NO_THREAD_SAFETY_ANALYSIS {
   // The driver's threads are not here, and its locks may be held for ever.
-  if (g_phase.load(std::memory_order_relaxed) != Phase::cold) g_phase.store(Phase::bad_fork, std::memory_order_release);
+  if (g_phase.load(std::memory_order_relaxed) != Phase::cold) {
+    g_phase.store(Phase::bad_fork, std::memory_order_release);
+    for (DeviceState* device : g_enumeration.load(std::memory_order_relaxed)->devices) device->memory.close(kBadForkSentence);
+  }
   g_start_mutex.unlock();
 }
 
@@ -133,14 +139,14 @@ void leave() {
   Phase expected = Phase::initialized;
   if (!g_phase.compare_exchange_strong(expected, Phase::exiting)) return;
   const Enumeration& all = *g_enumeration.load(std::memory_order_acquire);
+  for (const DeviceState* device : all.devices) device->memory.list_live_blocks(device->index);
   for (const auto& driver : all.drivers) driver->prepare_for_exit(kExitLimitMs);
   publish_end();
 }
 
 Error error_of(Phase phase) {
   if (phase == Phase::bad_fork) {
-    return {ErrorCode::unavailable,
-            "Cannot re-initialize XPU in forked subprocess. To use XPU with multiprocessing, you must use the 'spawn' start method"};
+    return {ErrorCode::unavailable, kBadForkSentence};
   }
   return {ErrorCode::unavailable, "the process is exiting: no work is accepted any more"};
 }

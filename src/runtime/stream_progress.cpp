@@ -139,7 +139,7 @@ Result<> StreamProgress::make_wait(void* waiting, void* queue, std::uint64_t tic
 }
 
 memory::StreamRef memory_ref(const StreamState& stream) noexcept {
-  return {stream.memory_id, const_cast<StreamState*>(&stream), false};
+  return {stream.memory_id, const_cast<StreamState*>(&stream), false, stream.native_handle};
 }
 
 }  // namespace xpu::runtime

@@ -225,5 +225,94 @@ TEST(B1_BufferMemoryConfTest, OptionsComeFromTheEnvironmentAndMistakesAreNamed) 
   EXPECT_THAT(output("per_process_memory_fraction:0.00001"), ::testing::StartsWith("out_of_device_memory: XPU out of memory."));
 }
 
+XPU_CHILD_MODE(leaves_memory_allocated) {
+  static std::vector<Buffer> kept;
+  for (int i = 0; i < 3; ++i) kept.push_back(Buffer::allocate(1'000).value());
+  kept.erase(kept.begin());
+  new Buffer(Buffer::allocate(5 * kMiB, Stream::current().value()).value());  // NOLINT: lost on purpose
+  return 0;
+}
+
+TEST(B1_BufferMemoryDebugTest, WhatIsAllocatedAtExitIsListedWhereThatIsWanted) {
+  EXPECT_EQ(run_mode("leaves_memory_allocated").complaints, "");
+  const Ended ended = run_mode("leaves_memory_allocated", {{"XPU_MEMORY_DEBUG", "live_blocks:True"}});
+  EXPECT_EQ(ended.exit_code, 0);
+  EXPECT_THAT(ended.complaints, ::testing::StartsWith("xpu: device memory of device 0 at exit: 5.0 MiB in 3 blocks were not freed:\n"));
+  EXPECT_THAT(ended.complaints, ::testing::HasSubstr("\n  2.0 KiB in 2 blocks, stream 0, "));
+  EXPECT_THAT(ended.complaints, ::testing::HasSubstr("Buffer::allocate")) << "and from where";
+}
+
+XPU_CHILD_MODE(writes_beyond_a_buffer) {
+  const Stream stream = Stream::current().value();
+  {
+    const Buffer buffer = Buffer::allocate(100).value();
+    stream.fill(buffer.as<char>(), char{1}, 101).value();
+    stream.synchronize().value();
+  }
+  synchronize().value();
+  Device::get(0).value().synchronize().value();
+  static_cast<void>(Buffer::allocate(100));  // which looks at what was freed
+  return 0;
+}
+
+TEST(B1_BufferMemoryDebugTest, AWriteBeyondTheEndIsFoundWithGuards) {
+  EXPECT_EQ(run_mode("writes_beyond_a_buffer").complaints, "") << "nobody looks";
+  const Ended ended = run_mode("writes_beyond_a_buffer", {{"XPU_MEMORY_DEBUG", "guards:True"}});
+  EXPECT_EQ(ended.exit_code, 0) << ended;
+  EXPECT_THAT(ended.complaints, ::testing::HasSubstr("100 bytes")) << ended;
+}
+
+XPU_CHILD_MODE(runs_out_of_memory) {
+  static_cast<void>(Buffer::allocate(std::size_t{1} << 50));
+  return 0;
+}
+
+TEST(B1_BufferMemoryDebugTest, ASnapshotIsThereAfterTheFirstOutOfMemory) {
+  const std::string path = ::testing::TempDir() + "/xpu_oom_snapshot.pickle";
+  std::remove(path.c_str());
+  EXPECT_EQ(run_mode("runs_out_of_memory", {{"XPU_MEMORY_DEBUG", "oom_snapshot:" + path}}).exit_code, 0);
+  EXPECT_EQ(std::remove(path.c_str()), 0);
+  EXPECT_THAT(run_mode("prints_error_of_an_allocation", {{"XPU_MEMORY_DEBUG", "guards:1"}}).output,
+              ::testing::StartsWith("invalid_argument: XPU_MEMORY_DEBUG: guards is True or False, not '1'"));
+}
+
+/// Counts, and takes memory of the host.
+class OwnAllocator final : public memory::Allocator {
+ public:
+  Result<void*> allocate(std::size_t bytes, const memory::StreamRef&) override {
+    ++allocations;
+    return ::operator new(bytes);
+  }
+  Result<> free(void* address) override {
+    ++frees;
+    ::operator delete(address);
+    return {};
+  }
+  bool record_use(void*, const memory::StreamRef&) override { return true; }
+  void empty_cache() override {}
+  DeviceStatistics statistics() const override { return {}; }
+  void reset_peak_statistics() override {}
+  void reset_accumulated_statistics() override {}
+
+  int allocations = 0, frees = 0;
+};
+
+OWN_PROCESS_TEST(B1_ReplacedAllocatorTest, AnotherAllocatorServesBuffersFromTheFirstOneOn) {
+  const auto own = std::make_shared<OwnAllocator>();
+  const Device device = Device::get(0).value();
+  EXPECT_THAT(device.replace_allocator(nullptr), FailsWith(ErrorCode::invalid_argument, ::testing::_));
+  ASSERT_THAT(device.replace_allocator(own), Succeeds());
+  {
+    const Buffer buffer = Buffer::allocate(64).value(), another = Buffer::allocate(64, Stream::current().value()).value();
+    EXPECT_EQ(own->allocations, 2);
+    EXPECT_EQ(own->frees, 0);
+  }
+  EXPECT_EQ(own->frees, 2);
+  EXPECT_THAT(device.replace_allocator(std::make_shared<OwnAllocator>()), FailsWith(ErrorCode::failed_precondition, ::testing::_));
+  const Buffer other_device = Buffer::allocate(64, MemoryKind::device, 1).value();
+  EXPECT_EQ(own->allocations, 2);
+  EXPECT_THAT(Device::get(1).value().replace_allocator(own), FailsWith(ErrorCode::failed_precondition, ::testing::_)) << "too late";
+}
+
 }  // namespace
 }  // namespace xpu::acceptance

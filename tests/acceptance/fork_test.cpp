@@ -1,7 +1,9 @@
 #include <array>
+#include <atomic>
 #include <iostream>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "tests/acceptance/child_process.hpp"
 #include "tests/acceptance/support.hpp"
@@ -53,6 +55,8 @@ struct Held {
   Module module = Module::registered().value();
   Kernel kernel = module.kernel("acceptance_add").value();
   Device device = Device::get(0).value(), other_device = Device::get(1).value();
+  memory::DeviceCachingAllocator& allocator = *device.allocator().value();
+  memory::HostCachingAllocator& host_allocator = *device.host_allocator().value();
   std::optional<ExternalStream> external;
 };
 
@@ -106,6 +110,12 @@ int count_wrong_answers(Held& held) {
   expect("Event::synchronize", held.recorded.synchronize());
   expect("Event::elapsed_time", held.recorded.elapsed_time(held.recorded_later));
   expect("Buffer::allocate", Buffer::allocate(4));
+  expect("Buffer::allocate for a stream", Buffer::allocate(4, held.stream));
+  expect("Device::allocator", held.device.allocator());
+  expect("Device::host_allocator", held.device.host_allocator());
+  expect("DeviceCachingAllocator::allocate", held.allocator.allocate(4, held.stream.memory_ref()));
+  expect("DeviceCachingAllocator::start_history", held.allocator.start_history());
+  expect("HostCachingAllocator::allocate", held.host_allocator.allocate(4));
   expect("Module::registered", Module::registered());
   expect("Module::from_source", Module::from_source(""));
   expect("Module::kernel", held.module.kernel("acceptance_add"));
@@ -197,6 +207,38 @@ OWN_PROCESS_TEST(A3_ForkTest, ForkingFromOneOfManyThreadsThatSubmitLeavesChildre
   forker.join();
   for (std::thread& thread : threads) thread.join();
   for (std::size_t index = 0; index < kThreads; ++index) EXPECT_EQ(values_of(*values[index])[0], launches[index]);
+}
+
+OWN_PROCESS_TEST(A3_ForkTest, AllocatorsThatOtherThreadsWereUsingDoNotHangInAChild) {
+  const Device device = Device::get(0).value();
+  memory::DeviceCachingAllocator& allocator = *device.allocator().value();
+  memory::HostCachingAllocator& host_allocator = *device.host_allocator().value();
+  std::atomic<bool> is_over{false};
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 2; ++thread) {
+    threads.emplace_back([&] {
+      const memory::StreamRef stream = Stream::from_pool().value().memory_ref();
+      while (!is_over) {
+        static_cast<void>(allocator.free(allocator.allocate(3'000'000, stream).value()));
+        static_cast<void>(host_allocator.free(host_allocator.allocate(3'000).value()));
+        static_cast<void>(allocator.statistics());
+      }
+    });
+  }
+  for (int child = 0; child < 20; ++child) {
+    const Ended ended = in_forked_child([&] {
+      const auto allocated = allocator.allocate(3'000'000, {});
+      allocator.empty_cache();
+      host_allocator.empty_cache();
+      const bool is_empty = allocator.snapshot().segments.empty() && allocator.statistics().allocation.all.current == 0 &&
+                            host_allocator.statistics().allocation.current == 0 && allocator.create_pool() == nullptr;
+      return !allocated && is_bad_fork_error(allocated.error()) && allocator.free(&is_over) && is_empty ? 0 : 1;
+    });
+    EXPECT_EQ(ended.exit_code, 0) << ended;
+    if (::testing::Test::HasFailure()) break;
+  }
+  is_over = true;
+  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace

@@ -100,6 +100,11 @@ class XPU_EXPORT DeviceCachingAllocator final : public Allocator {
   /// are any.
   LiveBlockReport report_live_blocks(std::size_t max_rows = 20) const;
 
+  /// For a forked child, in which locks may be held by threads that are not there: from now on allocations and what else can fail give
+  /// unavailable with this sentence, which must stay; frees do nothing, questions have empty answers, and there are no more pools. Takes no
+  /// lock. There is no way back.
+  void close(const char* why) noexcept;
+
  private:
   explicit DeviceCachingAllocator(std::unique_ptr<DeviceAllocator> allocator) noexcept;
   const std::unique_ptr<DeviceAllocator> allocator_;

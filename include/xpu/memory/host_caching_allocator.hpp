@@ -58,8 +58,8 @@ struct HostStatistics {
 /// asked for nothing and its blocks wait, also where memory is short; its tickets are issued afterwards. Memory that a captured graph uses
 /// each time it runs must not be freed before the graph is gone: nothing here knows of graphs.
 ///
-/// Thread-safe. Neither the provider nor a queue is called with a lock held. Not for a forked child, where a lock may be held by a thread
-/// that is not there: whoever owns the allocator refuses first. It is meant to outlive `main`; only tests destroy it.
+/// Thread-safe. Neither the provider nor a queue is called with a lock held. In a forked child a lock may be held by a thread that is not
+/// there: whoever owns the allocator calls `close`. It is meant to outlive `main`; only tests destroy it.
 class XPU_EXPORT HostCachingAllocator {
  public:
   /// Both must outlive it.
@@ -84,6 +84,9 @@ class XPU_EXPORT HostCachingAllocator {
   HostStatistics statistics() const;
   void reset_peak_statistics();
   void reset_accumulated_statistics();
+
+  /// For a forked child: as DeviceCachingAllocator::close.
+  void close(const char* why) noexcept;
 
  private:
   class State;

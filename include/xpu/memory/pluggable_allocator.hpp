@@ -10,8 +10,9 @@
 
 namespace xpu::memory {
 
-/// The functions of somebody else's allocator, as PyTorch's pluggable allocators have them. `queue` is StreamRef::queue of the stream for
-/// which the memory is, also when it is freed. Called by any thread, several at a time, with no lock held; must not throw.
+/// The functions of somebody else's allocator, as PyTorch's pluggable allocators have them. `queue` is StreamRef::native_queue (where
+/// there is none, StreamRef::queue) of the stream for which the memory is, also when it is freed. Called by any thread, several at a time,
+/// with no lock held; must not throw.
 struct PluggableFunctions {
   void* (*allocate)(std::size_t bytes, int device, void* queue) = nullptr;  ///< Null when there is no memory.
   void (*free)(void* address, std::size_t bytes, int device, void* queue) = nullptr;

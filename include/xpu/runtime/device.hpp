@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "xpu/base/export.hpp"
 #include "xpu/base/result.hpp"
@@ -51,11 +52,15 @@ class XPU_EXPORT Device {
   /// Free is the device's own figure where it has one, else estimated from what this process took (`MemoryInfo::is_measured`), what its
   /// allocators keep for later included.
   Result<MemoryInfo> memory_info() const;
-  /// The allocator of the device's memory, for whoever wants its statistics, snapshots, histories, pools and limits, or blocks without a
-  /// Buffer round them: `allocate(bytes, stream.memory_ref())`. Its options are those of the environment variable `XPU_MEMORY_CONF`. Opens
-  /// the device; lives for ever. Errors: invalid_argument when that variable makes no sense, unsupported without memory of its own.
+  /// The caching allocator of the device's memory, for whoever wants its statistics, snapshots, histories, pools and limits, or blocks
+  /// without a Buffer round them: `allocate(bytes, stream.memory_ref())`. Its options are those of the environment variable
+  /// `XPU_MEMORY_CONF`, and what it tells by itself is said by `XPU_MEMORY_DEBUG` (docs/memory.md). Opens the device; lives for ever.
+  /// Errors: invalid_argument when a variable makes no sense, unsupported without memory of its own.
   Result<memory::DeviceCachingAllocator*> allocator() const;
-  /// Likewise of pinned host memory.
+  /// From now on device memory of buffers comes from this allocator, a PluggableAllocator or one's own, which is kept for ever. Error
+  /// failed_precondition when an allocator serves buffers of this device already: after the first one, or a former call.
+  Result<> replace_allocator(std::shared_ptr<memory::Allocator> allocator) const;
+  /// The allocator of pinned host memory.
   Result<memory::HostCachingAllocator*> host_allocator() const;
   /// Whether this device's kernels may touch the memory of `peer`. True for itself; from a table that is made once.
   Result<bool> can_access_peer(const Device& peer) const;
