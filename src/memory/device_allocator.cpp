@@ -94,6 +94,27 @@ bool DeviceAllocator::add_use(void* pointer, const StreamRef& stream) {
   return true;
 }
 
+Result<SharedBlock> DeviceAllocator::share(void* pointer) {
+  const auto address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(pointer));
+  const BlockIndex index = addresses_.find(address).block;
+  if (index != 0 && blocks_[index].begin() == address) {
+    Arena& arena = arenas_.at(blocks_[index].arena.load(std::memory_order_relaxed));
+    const FutexLockGuard lock(arena.lock);
+    const Block& block = blocks_[index];
+    if (block.is(BlockState::live) && block.begin() == address) {
+      const MemoryRun run = arena.region(block.is_small).run_of(index);
+      return SharedBlock{reinterpret_cast<void*>(static_cast<std::uintptr_t>(run.begin)), run.end - run.begin, address - run.begin,
+                         shares_.open(run)};
+    }
+  }
+  return Error{ErrorCode::invalid_argument, fmt::format("{} is not the begin of a live block, so that it cannot be shared", pointer)};
+}
+
+Result<> DeviceAllocator::unshare(std::uint64_t segment_id) {
+  if (shares_.close(segment_id)) return {};
+  return Error{ErrorCode::invalid_argument, fmt::format("segment {} is not shared, or not any more", segment_id)};
+}
+
 void DeviceAllocator::set_fraction(double fraction) noexcept {
   fraction_.store(fraction, std::memory_order_relaxed);
   memory_.set_limit(static_cast<std::uint64_t>(static_cast<double>(memory_.total_bytes()) * fraction));

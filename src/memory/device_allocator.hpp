@@ -18,6 +18,7 @@
 #include "memory/history_ring.hpp"
 #include "memory/peaks.hpp"
 #include "memory/pool_table.hpp"
+#include "memory/share_table.hpp"
 #include "memory/stream_table.hpp"
 #include "xpu/memory/device_caching_allocator.hpp"
 
@@ -67,6 +68,8 @@ class DeviceAllocator {
   void empty_cache();
   void empty_cache(PoolSlot pool);
   void trim(std::uint64_t kept_bytes);
+  Result<SharedBlock> share(void* pointer);
+  Result<> unshare(std::uint64_t segment_id);
   std::unique_ptr<DevicePool> create_pool(const PoolOptions& options);
   void release_pool(PoolSlot pool);
   void set_fraction(double fraction) noexcept;
@@ -224,6 +227,7 @@ class DeviceAllocator {
   mutable EpochClock clock_;
   StreamTable streams_;
   PoolTable pools_;
+  ShareTable shares_;
   OversizeCount oversize_;
   mutable HistoryRing history_;
   BlockLedger ledger_;

@@ -198,7 +198,7 @@ std::size_t DeviceAllocator::give_back(Arena& arena, bool is_small_pool, std::si
   {
     const FutexLockGuard lock(arena.lock);
     arena.collect();
-    arena.region(is_small_pool).begin_give_back(wanted_bytes, least_age, moving);
+    arena.region(is_small_pool).begin_give_back(wanted_bytes, least_age, shares_, moving);
   }
   if (moving.empty()) return 0;
   // The blocks are free in the order of the stream's work; the device takes them at once. What the stream has yet to do may touch them.
@@ -222,6 +222,7 @@ std::size_t DeviceAllocator::give_back(Arena& arena, bool is_small_pool, std::si
     if (is_over) {
       const Block& block = blocks_[index];
       arena.note(arena.is_expandable() ? TraceAction::segment_unmap : TraceAction::segment_free, block.begin(), block.bytes);
+      shares_.forget({block.begin(), block.begin() + block.bytes});
       arena.region(is_small_pool).finish_give_back(index);
     } else {
       arena.region(is_small_pool).cancel_give_back(index);

@@ -56,6 +56,9 @@ std::unique_ptr<DevicePool> DeviceCachingAllocator::create_pool(const PoolOption
   return allocator_->is_closed() ? nullptr : allocator_->create_pool(options);
 }
 
+Result<SharedBlock> DeviceCachingAllocator::share(void* address) { return allocator_->share(address); }
+Result<> DeviceCachingAllocator::unshare(std::uint64_t segment_id) { return allocator_->unshare(segment_id); }
+
 Result<> DeviceCachingAllocator::set_memory_fraction(double fraction) {
   if (!(fraction > 0 && fraction <= 1)) {
     return Error{ErrorCode::invalid_argument, fmt::format("invalid fraction:{}. Please set within (0, 1].", fraction)};

@@ -333,24 +333,50 @@ Region::Ages Region::ages() const {
   return ages;
 }
 
-std::size_t Region::begin_give_back(std::size_t wanted_bytes, std::uint64_t least_age, std::vector<BlockIndex>& out) {
+MemoryRun Region::run_of(BlockIndex index) const noexcept {
+  const Block* first = &at(index);
+  if (kind_.is_expandable) {
+    const std::uint64_t begin = first->begin() - range_begin_;
+    return {range_begin_ + begin / page_bytes_ * page_bytes_, range_begin_ + round_up(begin + first->bytes, page_bytes_)};
+  }
+  while (first->previous != 0) first = &at(first->previous);
+  const Block* last = &at(index);
+  while (last->next != 0) last = &at(last->next);
+  return {first->begin(), last->begin() + last->bytes};
+}
+
+std::size_t Region::begin_give_back(std::size_t wanted_bytes, std::uint64_t least_age, const ShareTable& shares,
+                                    std::vector<BlockIndex>& out) {
   merge_cached();
+  std::size_t given = 0, more = 0;
+  do {
+    more = give_back_once(wanted_bytes - given, least_age, shares, out);
+    given += more;
+    // Of a block in which something is shared there may be another part.
+  } while (more != 0 && given < wanted_bytes && shares.has_open());
+  return given;
+}
+
+std::size_t Region::give_back_once(std::size_t wanted_bytes, std::uint64_t least_age, const ShareTable& shares,
+                                   std::vector<BlockIndex>& out) {
   std::size_t given = 0;
-  if (last_free_ != 0) given += give_pages_back(last_free_, wanted_bytes, least_age, out);
+  if (last_free_ != 0) given += give_pages_back(last_free_, wanted_bytes, least_age, shares, out);
   for (unsigned bin = kBins; bin-- > 1 && given < wanted_bytes;) {
     for (BlockIndex index = bins_[bin]; index != 0 && given < wanted_bytes;) {
       const BlockIndex next = at(index).list_next;
-      given += give_pages_back(index, wanted_bytes - given, least_age, out);
+      given += give_pages_back(index, wanted_bytes - given, least_age, shares, out);
       index = next;
     }
   }
   return given;
 }
 
-std::size_t Region::give_pages_back(BlockIndex index, std::size_t wanted_bytes, std::uint64_t least_age, std::vector<BlockIndex>& out) {
+std::size_t Region::give_pages_back(BlockIndex index, std::size_t wanted_bytes, std::uint64_t least_age, const ShareTable& shares,
+                                    std::vector<BlockIndex>& out) {
   const Block& block = at(index);
   if (!kind_.is_expandable) {
     if (block.previous != 0 || block.next != 0 || takes_ - block.free_since < least_age) return 0;
+    if (shares.has_open() && shares.highest_closed({block.begin(), block.begin() + block.bytes}).is_empty()) return 0;
     bin_remove(index);
     at(index).set(BlockState::moving);
     out.push_back(index);
@@ -358,8 +384,14 @@ std::size_t Region::give_pages_back(BlockIndex index, std::size_t wanted_bytes, 
   }
   const std::uint64_t low = block.begin(), high = low + block.bytes;
   std::uint64_t begin = range_begin_ + round_up(low - range_begin_, page_bytes_);
-  const std::uint64_t end = high - (high - range_begin_) % page_bytes_;
+  std::uint64_t end = high - (high - range_begin_) % page_bytes_;
   if (end <= begin || !have_records(2)) return 0;
+  if (shares.has_open()) {
+    const MemoryRun closed = shares.highest_closed({begin, end});
+    if (closed.is_empty()) return 0;
+    begin = closed.begin;
+    end = closed.end;
+  }
   if (end - begin > wanted_bytes) begin = end - round_up(wanted_bytes, page_bytes_);
   bin_remove(index);
   if (end < high) bin_insert(split_off(index, end - low));

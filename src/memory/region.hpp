@@ -10,6 +10,7 @@
 #include "memory/address_map.hpp"
 #include "memory/block_sizes.hpp"
 #include "memory/block_table.hpp"
+#include "memory/share_table.hpp"
 #include "xpu/memory/config.hpp"
 
 namespace xpu::memory {
@@ -102,13 +103,15 @@ class Region {
 
   /// Takes free pages, or free segments, out of use, the largest first, until `wanted_bytes` are out; they are in state `moving`. Returns
   /// the bytes. The caller gives them back to the device once nothing can be using them, and calls `finish_give_back` for each.
-  /// `least_age`: leave what has been used since; see `Ages`. Of segments.
-  std::size_t begin_give_back(std::size_t wanted_bytes, std::uint64_t least_age, std::vector<BlockIndex>& out);
+  /// `least_age`: leave what has been used since; see `Ages`. Of segments. What is shared stays.
+  std::size_t begin_give_back(std::size_t wanted_bytes, std::uint64_t least_age, const ShareTable& shares, std::vector<BlockIndex>& out);
   Ages ages() const;
   void finish_give_back(BlockIndex index);
   /// The device keeps the memory: the block is free again.
   void cancel_give_back(BlockIndex index) { make_free(index); }
 
+  /// The block's segment, or the pages on which it lies.
+  MemoryRun run_of(BlockIndex index) const noexcept;
   const SplitSums& split_sums() const noexcept { return splits_; }
   /// Every block, by address; segment after segment. `visit(BlockIndex, const Block&)`.
   template <typename Visit>
@@ -160,7 +163,9 @@ class Region {
   std::size_t missing_in_hole(const Block& hole, std::size_t bytes) const noexcept;
   Growth plan_hole(BlockIndex hole, std::size_t missing_bytes);
   std::optional<Growth> plan_end(std::size_t bytes);
-  std::size_t give_pages_back(BlockIndex index, std::size_t wanted_bytes, std::uint64_t least_age, std::vector<BlockIndex>& out);
+  std::size_t give_back_once(std::size_t wanted_bytes, std::uint64_t least_age, const ShareTable& shares, std::vector<BlockIndex>& out);
+  std::size_t give_pages_back(BlockIndex index, std::size_t wanted_bytes, std::uint64_t least_age, const ShareTable& shares,
+                              std::vector<BlockIndex>& out);
   bool may_serve(const Block& block, std::size_t bytes) const noexcept {
     if (bytes < kind_.max_split_bytes) return block.bytes < kind_.max_split_bytes;
     return block.bytes - bytes < kind_.max_rounding_bytes;

@@ -14,6 +14,7 @@
 #include "xpu/memory/config.hpp"
 #include "xpu/memory/history.hpp"
 #include "xpu/memory/pool.hpp"
+#include "xpu/memory/shared_block.hpp"
 #include "xpu/memory/snapshot.hpp"
 #include "xpu/memory/statistics.hpp"
 #include "xpu/memory/stream_ref.hpp"
@@ -63,6 +64,13 @@ class XPU_EXPORT DeviceCachingAllocator final : public Allocator {
   /// Memory of its own: what is allocated from the pool shares no segment with anything else. It counts in all statistics and towards the
   /// limit. When an allocation would fail, what is free in other pools is given back for it, but not in those of graphs.
   std::unique_ptr<DevicePool> create_pool(const PoolOptions& options = {});
+
+  /// Where the block lies in memory that a driver can export. That memory stays the allocator's, at its place, until `unshare` has been
+  /// called as often as this; the block is freed as ever, and its memory may be the stream's next block then: whoever looks at it from
+  /// elsewhere keeps the block. Error invalid_argument for an address that is not the begin of a live block.
+  Result<SharedBlock> share(void* address);
+  /// Error invalid_argument for a number that is not shared (any more).
+  Result<> unshare(std::uint64_t segment_id);
 
   /// A share of the device's memory, in (0, 1], that may be taken from now on. Error invalid_argument outside of it.
   Result<> set_memory_fraction(double fraction);
