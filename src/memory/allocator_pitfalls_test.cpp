@@ -226,20 +226,6 @@ TEST_P(PitfallTest, ASmallBlockKeepsNoPageOfLargeOnes) {
   EXPECT_EQ(memory_.taken_bytes(), 2 * kMiB);
 }
 
-TEST_P(PitfallTest, EverySmallSizeIsAtHandNoMatterHowManyThereAre) {
-  std::vector<void*> blocks;
-  for (std::size_t bytes = 512; bytes <= 128 * 1'024; bytes += 512) blocks.push_back(allocate(bytes));
-  for (void* const block : blocks) free(block);
-  const int calls = memory_.calls();
-  for (int round = 0; round < 3; ++round) {
-    for (std::size_t place = 0; place < blocks.size(); ++place) {
-      EXPECT_EQ(allocate(512 * (place + 1)), blocks[place]);
-    }
-    for (void* const block : blocks) free(block);
-  }
-  EXPECT_EQ(memory_.calls(), calls);
-}
-
 // --- Contents, of memory that is really there
 
 class ContentsTest : public ::testing::TestWithParam<bool> {

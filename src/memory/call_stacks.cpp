@@ -1,5 +1,6 @@
 #include <cxxabi.h>
 #include <dlfcn.h>
+#include <fmt/format.h>
 
 #include <charconv>
 #include <cstdlib>
@@ -28,13 +29,17 @@ StackRecorder::Frame provided_frame(std::string_view text) {
   return frame;
 }
 
-/// A return address: the function and its file are those of the call before it.
+/// A return address: the function and its file are those of the call before it. Where nobody knows a name, its place in the file stands for
+/// it, which tools that read debug information take.
 StackRecorder::Frame native_frame(std::uintptr_t address) {
   StackRecorder::Frame frame;
   Dl_info info{};
   if (dladdr(reinterpret_cast<void*>(address - 1), &info) == 0) return frame;
   if (info.dli_fname != nullptr) frame.file = info.dli_fname;
-  if (info.dli_sname == nullptr) return frame;
+  if (info.dli_sname == nullptr) {
+    frame.name = fmt::format("+{:#x}", address - 1 - reinterpret_cast<std::uintptr_t>(info.dli_fbase));
+    return frame;
+  }
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status), &std::free);
   frame.name = name == nullptr ? info.dli_sname : name.get();
