@@ -124,6 +124,12 @@ void Arena::make_pending(BlockIndex index) {
   shared_.pending_blocks.fetch_add(1, std::memory_order_relaxed);
 }
 
+void Arena::end_pending(const Block& freed_block) {
+  totals_.add_pending(pool_of(freed_block), static_cast<std::int64_t>(freed_block.bytes), -1);
+  shared_.pending_blocks.fetch_sub(1, std::memory_order_relaxed);
+  note(TraceAction::free_completed, freed_block.begin(), freed_block.requested_bytes);
+}
+
 void Arena::collect() {
   if (remote_.load(std::memory_order_relaxed) != 0) take_remote_frees();
   std::size_t kept = 0;
@@ -134,9 +140,7 @@ void Arena::collect() {
     }
     Block& used = block(pending.block);
     if (--used.uses != 0) continue;
-    totals_.add_pending(pool_of(used), static_cast<std::int64_t>(used.bytes), -1);
-    shared_.pending_blocks.fetch_sub(1, std::memory_order_relaxed);
-    note(TraceAction::free_completed, used.begin(), used.requested_bytes);
+    end_pending(used);
     (used.is_small ? small_ : large_).put_back(pending.block);
   }
   pending_.resize(kept);
@@ -147,6 +151,34 @@ std::vector<Epoch> Arena::waits() const {
   all.reserve(pending_.size());
   for (const Pending& pending : pending_) all.push_back(pending.until);
   return all;
+}
+
+Arena::Reuse Arena::begin_reuse(std::size_t bytes) {
+  const Region& region = region_of(bytes);
+  Reuse reuse;
+  for (const Pending& pending : pending_) {
+    const Block& candidate = block(pending.block);
+    if (candidate.is_small != is_small(bytes) || !region.fits(candidate, bytes)) continue;
+    if (reuse.block == 0 || candidate.bytes < block(reuse.block).bytes) reuse.block = pending.block;
+  }
+  std::erase_if(pending_, [&](const Pending& pending) {
+    if (pending.block != reuse.block) return false;
+    reuse.waits.push_back(pending.until);
+    return true;
+  });
+  return reuse;
+}
+
+Arena::Taken Arena::finish_reuse(const Reuse& reuse, std::size_t bytes, std::size_t requested_bytes) {
+  Block& used = block(reuse.block);
+  used.uses = 0;
+  end_pending(used);
+  // Free neighbours are in the order of the stream, too.
+  return take_of(region_of(bytes).put_back_merged(reuse.block), bytes, requested_bytes);
+}
+
+void Arena::cancel_reuse(const Reuse& reuse) {
+  for (const Epoch& epoch : reuse.waits) pending_.push_back({reuse.block, epoch});
 }
 
 std::int64_t Arena::value(std::size_t row, std::size_t metric) const noexcept {

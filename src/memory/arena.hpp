@@ -139,6 +139,18 @@ class alignas(128) Arena {
   /// What its pending blocks wait for.
   std::vector<Epoch> waits() const XPU_REQUIRES(lock);
 
+  /// A pending block that is to be taken before the streams that use it are done, because the arena's own stream will wait for them.
+  struct Reuse {
+    BlockIndex block = 0;  ///< 0: there is none.
+    std::vector<Epoch> waits;
+  };
+  /// The smallest one that fits, the oldest of those. It stays pending, but is nobody else's until one of the other two is called.
+  Reuse begin_reuse(std::size_t bytes) XPU_REQUIRES(lock);
+  /// The stream waits for all of them.
+  Taken finish_reuse(const Reuse& reuse, std::size_t bytes, std::size_t requested_bytes) XPU_REQUIRES(lock);
+  /// It does not.
+  void cancel_reuse(const Reuse& reuse) XPU_REQUIRES(lock);
+
   /// None of its memory is in use, as far as is known without asking.
   bool is_idle() const noexcept XPU_REQUIRES(lock) { return value(kSmallPool, kActive) == 0 && value(kLargePool, kActive) == 0; }
   Region& region(bool is_small) noexcept XPU_REQUIRES(lock) { return is_small ? small_ : large_; }
@@ -193,6 +205,7 @@ class alignas(128) Arena {
     (freed_block.is_small ? small_ : large_).put_back(index);
   }
   void make_pending(BlockIndex index) XPU_REQUIRES(lock);
+  void end_pending(const Block& freed_block) XPU_REQUIRES(lock);
 
   const Shared shared_;
   const ArenaKey key_;

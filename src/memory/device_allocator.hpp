@@ -143,6 +143,7 @@ class DeviceAllocator {
   /// With the locks of all arenas.
   History view_history(const AllArenasLock& all) const;
   static void append_segments(Arena& arena, bool is_small, Snapshot& result) XPU_REQUIRES(arena.lock);
+  static constexpr std::uint64_t kScarcePercent = 85;  ///< Of the limit.
   /// What one attempt to get memory needs to know.
   struct Request {
     std::size_t requested_bytes, bytes;
@@ -180,6 +181,10 @@ class DeviceAllocator {
 
   /// From what is free in the arena after collecting what has come back.
   Arena::Taken take_collected(const Request& request);
+  /// Whether memory that is in use elsewhere is worth a wait of the stream on the device, rather than more memory.
+  bool is_scarce() const noexcept { return memory_.reserved_bytes() > memory_.limit_bytes() / 100 * kScarcePercent; }
+  /// Without waiting here: a pending block, for which the request's stream waits on the device. Where that cannot be, nothing.
+  Arena::Taken take_pending(const Request& request);
   /// From memory that the device gives. out_of_device_memory when it does not.
   Result<Arena::Taken> take_grown(const Request& request);
   Result<Arena::Taken> grow_range(Arena& arena, const Request& request) XPU_REQUIRES(arena.growth_mutex);

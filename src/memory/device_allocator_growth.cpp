@@ -38,6 +38,9 @@ Result<void*> DeviceAllocator::allocate_slowly(std::size_t requested_bytes, std:
   const Request request{requested_bytes, bytes, stream, *arena};
   if (const Arena::Taken taken = take_collected(request); taken.block != 0) return finish(taken);
   if (config_.garbage_collection_threshold > 0) collect_garbage();
+  if (is_scarce()) {
+    if (const Arena::Taken taken = take_pending(request); taken.block != 0) return finish(taken);
+  }
   Result<Arena::Taken> taken = take_grown(request);
   if (!taken) taken = take_reclaimed(request, std::move(taken).error());
   if (!taken) return std::move(taken).error();
@@ -57,6 +60,21 @@ Arena::Taken DeviceAllocator::take_collected(const Request& request) {
   const FutexLockGuard lock(request.arena.lock);
   request.arena.collect();
   return request.arena.take(request.bytes, request.requested_bytes);
+}
+
+Arena::Taken DeviceAllocator::take_pending(const Request& request) {
+  Arena::Reuse reuse;
+  {
+    const FutexLockGuard lock(request.arena.lock);
+    reuse = request.arena.begin_reuse(request.bytes);
+  }
+  if (reuse.block == 0) return {};
+  const bool will_wait =
+      std::ranges::all_of(reuse.waits, [&](const Epoch& epoch) { return clock_.make_wait(request.stream, epoch).has_value(); });
+  const FutexLockGuard lock(request.arena.lock);
+  if (will_wait) return request.arena.finish_reuse(reuse, request.bytes, request.requested_bytes);
+  request.arena.cancel_reuse(reuse);
+  return {};
 }
 
 Result<Arena::Taken> DeviceAllocator::take_grown(const Request& request) {
@@ -134,6 +152,7 @@ Result<Arena::Taken> DeviceAllocator::add_segment(Arena& arena, const Request& r
 Result<Arena::Taken> DeviceAllocator::take_reclaimed(const Request& request, Error refusal) {
   if (refusal.code != ErrorCode::out_of_device_memory && refusal.code != ErrorCode::out_of_host_memory) return refusal;
   retries_.fetch_add(1, std::memory_order_relaxed);
+  if (const Arena::Taken taken = take_pending(request); taken.block != 0) return taken;
   const auto take_again = [&]() -> Result<Arena::Taken> {
     if (const Arena::Taken taken = take_collected(request); taken.block != 0) return taken;
     Result<Arena::Taken> taken = take_grown(request);

@@ -195,6 +195,7 @@ TEST_P(AllocatorTest, MemoryThatOtherStreamsDoNotUseIsGivenToTheOneThatNeedsIt) 
 
 TEST_P(AllocatorTest, PendingBlocksAreWaitedForBeforeMemoryIsSaidToBeUsedUp) {
   const StreamRef user = progress_.stream(2);
+  progress_.refuse_device_waits(true);
   void* const block = allocate(150 * kMiB);
   EXPECT_TRUE(allocator_->record_use(block, user));
   free(block);

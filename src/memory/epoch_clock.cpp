@@ -91,29 +91,38 @@ void EpochClock::poll() {
 }
 
 Result<> EpochClock::wait(const Epoch& epoch) {
+  XPU_TRY_ASSIGN(const Answer answer, answer_for(epoch));
+  if (answer.issued.epoch == 0) return {};
+  const Result<> waited = progress_.wait_blocking(answer.queue, answer.issued.ticket);
+  if (!waited && waited.error().code != ErrorCode::device_lost) return waited.error();
+  complete(epoch.stream_id, answer.issued.epoch);
+  return {};
+}
+
+Result<> EpochClock::make_wait(const StreamRef& waiting, const Epoch& epoch) {
+  if (waiting.is_capturing) {
+    return Error{ErrorCode::failed_precondition, fmt::format("stream {} is capturing and is not made to wait", waiting.id)};
+  }
+  XPU_TRY_ASSIGN(const Answer answer, answer_for(epoch));
+  if (answer.issued.epoch == 0) return {};
+  return progress_.make_wait(waiting.queue, answer.queue, answer.issued.ticket);
+}
+
+/// The first ticket that answers for the epoch; a new one if there is none.
+Result<EpochClock::Answer> EpochClock::answer_for(const Epoch& epoch) {
   for (;;) {
-    void* queue = nullptr;
-    Issued awaited;
     {
       const MutexLock lock(mutex_);
       const auto found = streams_.find(epoch.stream_id);
-      if (found == streams_.end() || epoch.number <= found->second.completed) return {};
+      if (found == streams_.end() || epoch.number <= found->second.completed) return Answer{};
       const Stream& stream = found->second;
       if (stream.is_capturing) {
         return Error{ErrorCode::failed_precondition, fmt::format("stream {} is capturing and cannot be waited for", epoch.stream_id)};
       }
-      queue = stream.queue;
       const auto covering = std::ranges::lower_bound(stream.issued, epoch.number, {}, &Issued::epoch);
-      if (covering != stream.issued.end()) awaited = *covering;
+      if (covering != stream.issued.end()) return Answer{stream.queue, *covering};
     }
-    if (awaited.epoch == 0) {
-      XPU_TRY(issue(epoch.stream_id));
-      continue;
-    }
-    const Result<> waited = progress_.wait_blocking(queue, awaited.ticket);
-    if (!waited && waited.error().code != ErrorCode::device_lost) return waited.error();
-    complete(epoch.stream_id, awaited.epoch);
-    return {};
+    XPU_TRY(issue(epoch.stream_id));
   }
 }
 

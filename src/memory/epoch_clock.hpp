@@ -54,6 +54,9 @@ class EpochClock {
   void poll() XPU_EXCLUDES(mutex_);
   /// Returns when the epoch is complete; issues its ticket if there is none. failed_precondition when its stream is capturing.
   Result<> wait(const Epoch& epoch) XPU_EXCLUDES(mutex_);
+  /// What is submitted to `waiting` from now on begins after the epoch is complete; issues its ticket if there is none. Does not wait.
+  /// failed_precondition when one of the two streams is capturing; else what `QueueProgress` says.
+  Result<> make_wait(const StreamRef& waiting, const Epoch& epoch) XPU_EXCLUDES(mutex_);
 
  private:
   struct Issued {
@@ -73,7 +76,12 @@ class EpochClock {
     bool is_due() const noexcept { return !is_capturing && (due_frees >= kDueFrees || due_bytes >= kDueBytes); }
   };
   using Streams = std::map<std::int64_t, Stream>;
+  struct Answer {
+    void* queue = nullptr;
+    Issued issued;  ///< Epoch 0: the one that was asked for is complete.
+  };
 
+  Result<Answer> answer_for(const Epoch& epoch) XPU_EXCLUDES(mutex_);
   Result<> issue(std::int64_t stream_id) XPU_EXCLUDES(mutex_);
   Streams::iterator find_or_add(const StreamRef& stream) XPU_REQUIRES(mutex_);
   void add_ticket(Stream& stream, std::uint64_t epoch, std::uint64_t ticket) XPU_REQUIRES(mutex_);

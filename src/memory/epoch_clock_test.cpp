@@ -190,6 +190,36 @@ TEST(EpochClock, DoesNotTakeAStreamThatComesBackForComplete) {
   EXPECT_FALSE(f.clock.is_complete(other));
 }
 
+TEST(EpochClock, MakesAStreamWaitForATicketFromBehindTheFree) {
+  Fixture f;
+  const Epoch before = f.clock.note_free(f.second, 1);
+  f.clock.issue_pending();
+  const Epoch after = f.clock.note_free(f.second, 1);
+  EXPECT_TRUE(f.clock.make_wait(f.first, before));
+  EXPECT_EQ(f.progress.awaited(f.first, f.second), 1u) << "that ticket is there";
+  EXPECT_TRUE(f.clock.make_wait(f.first, after));
+  EXPECT_EQ(f.progress.awaited(f.first, f.second), 2u);
+  EXPECT_EQ(f.progress.issued(f.second), 2u);
+  EXPECT_EQ(f.progress.calls(f.second).wait, 0);
+  f.progress.reach_all(f.second);
+  f.clock.poll();
+  EXPECT_TRUE(f.clock.make_wait(f.first, after));
+  EXPECT_EQ(f.progress.calls(f.first).make_wait, 2) << "nothing is left to wait for";
+}
+
+TEST(EpochClock, MakesNoStreamThatIsCapturingWaitAndNoneForIt) {
+  Fixture f;
+  const Epoch epoch = f.clock.note_free(f.second, 1);
+  const Result<> waiting = f.clock.make_wait(f.progress.stream(1, true), epoch);
+  ASSERT_FALSE(waiting);
+  EXPECT_EQ(waiting.error().code, ErrorCode::failed_precondition);
+  f.clock.note_stream(f.progress.stream(2, true));
+  const Result<> awaited = f.clock.make_wait(f.first, epoch);
+  ASSERT_FALSE(awaited);
+  EXPECT_EQ(awaited.error().code, ErrorCode::failed_precondition);
+  EXPECT_EQ(f.progress.calls(f.first).total() + f.progress.calls(f.second).total(), 0);
+}
+
 TEST(EpochClock, KnowsMoreThan64Streams) {
   Fixture f;
   std::vector<Epoch> epochs;

@@ -68,6 +68,10 @@ class Region {
     }
     return take_merged(bytes);
   }
+  /// Whether a block may serve a request of so many bytes.
+  bool fits(const Block& block, std::size_t bytes) const noexcept {
+    return block.bytes >= bytes && (kind_.max_split_bytes == kUnlimitedBytes || may_serve(block, bytes));
+  }
   bool has_cached(std::size_t bytes) const noexcept { return keeps_exact_sizes_ && cached_[bytes / kGranuleBytes] != 0; }
   /// The reverse: a live or pending block that nobody uses any more.
   [[gnu::always_inline]] void put_back(BlockIndex index) {
@@ -85,6 +89,8 @@ class Region {
     ++cached_count_;
     count_free(block, 1);
   }
+  /// The same, and merged at once: the free block that it is part of now.
+  BlockIndex put_back_merged(BlockIndex index) { return make_free(index); }
 
   /// What has to be mapped so that a block of that size fits.
   struct Growth {

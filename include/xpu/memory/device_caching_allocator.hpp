@@ -41,7 +41,7 @@ class XPU_EXPORT DeviceCachingAllocator final : public Allocator {
 
   /// Memory for work of this stream, aligned to 512 bytes; null for 0 bytes. Error out_of_device_memory when nothing that the allocator
   /// could take back is enough: its message says what was asked for, what is in use and what limits; everything that is allocated stays as
-  /// it is. Waits only when there is no other way.
+  /// it is. Where memory is scarce the stream may have to wait on the device for others; the host waits when there is no other way.
   Result<void*> allocate(std::size_t bytes, const StreamRef& stream) override;
   /// The same out of this pool, of this allocator.
   Result<void*> allocate(std::size_t bytes, const StreamRef& stream, const DevicePool& pool);

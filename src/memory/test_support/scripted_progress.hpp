@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -18,7 +19,8 @@ class ScriptedProgress final : public hal::QueueProgress {
  public:
   struct Calls {
     int issue = 0, completed = 0, wait = 0;
-    int total() const { return issue + completed + wait; }
+    int make_wait = 0;  ///< Of the queue that was to wait.
+    int total() const { return issue + completed + wait + make_wait; }
   };
 
   /// The same queue for the same id.
@@ -30,11 +32,23 @@ class ScriptedProgress final : public hal::QueueProgress {
   std::uint64_t issued(const StreamRef& stream) { return get(stream, &Queue::issued); }
   std::uint64_t reached(const StreamRef& stream) { return get(stream, &Queue::reached); }
   Calls calls(const StreamRef& stream) { return get(stream, &Queue::calls); }
-  /// The queue has reached the ticket, and never goes back.
+  /// The last ticket of `queue` after which begins what is submitted to `waiting` from now on, also by way of other queues; 0 = none.
+  std::uint64_t awaited(const StreamRef& waiting, const StreamRef& queue) {
+    const std::lock_guard lock(mutex_);
+    const Tickets& behind = queue_of(waiting.queue).behind;
+    const auto found = behind.find(&queue_of(queue.queue));
+    return found == behind.end() ? 0 : found->second;
+  }
+  /// From now on no queue can be made to wait, or each can.
+  void refuse_device_waits(bool are_refused) {
+    const std::lock_guard lock(mutex_);
+    are_device_waits_refused_ = are_refused;
+  }
+  /// The queue has reached the ticket, and never goes back; so have others what it had to wait for.
   void reach(const StreamRef& stream, std::uint64_t ticket) {
     const std::lock_guard lock(mutex_);
     Queue& queue = queue_of(stream.queue);
-    queue.reached = std::max(queue.reached, std::min(ticket, queue.issued));
+    advance(queue, std::min(ticket, queue.issued));
   }
   void reach_all(const StreamRef& stream) { reach(stream, UINT64_MAX); }
   /// The queue has reached all its tickets, and from now on each when it is issued.
@@ -53,8 +67,8 @@ class ScriptedProgress final : public hal::QueueProgress {
     Queue& asked = queue_of(queue);
     ++asked.calls.issue;
     if (asked.error) return *asked.error;
-    ++asked.issued;
-    if (asked.is_instant) asked.reached = asked.issued;
+    asked.points[++asked.issued] = asked.behind;
+    if (asked.is_instant) advance(asked, asked.issued);
     return asked.issued;
   }
   std::uint64_t completed(void* queue) noexcept override {
@@ -64,7 +78,7 @@ class ScriptedProgress final : public hal::QueueProgress {
     ++asked.calls.completed;
     return asked.reached;
   }
-  /// Time passes for this queue alone, and only as far as needed.
+  /// Time passes for this queue and what it was made to wait for, and only as far as needed.
   Result<> wait_blocking(void* queue, std::uint64_t ticket) override {
     if (on_call_) on_call_();
     const std::lock_guard lock(mutex_);
@@ -72,20 +86,50 @@ class ScriptedProgress final : public hal::QueueProgress {
     ++asked.calls.wait;
     if (asked.error) return *asked.error;
     if (ticket > asked.issued) return Error{ErrorCode::internal, "this ticket was never issued: the wait would not end"};
-    asked.reached = std::max(asked.reached, ticket);
+    advance(asked, ticket);
     return {};
   }
-  Result<> make_wait(void*, void*, std::uint64_t) override { return Error{ErrorCode::unsupported, "not scripted"}; }
+  Result<> make_wait(void* waiting, void* queue, std::uint64_t ticket) override {
+    if (on_call_) on_call_();
+    const std::lock_guard lock(mutex_);
+    Queue& later = queue_of(waiting);
+    Queue& asked = queue_of(queue);
+    ++later.calls.make_wait;
+    if (are_device_waits_refused_) return Error{ErrorCode::unsupported, "the fake queue cannot wait for another one"};
+    if (later.error) return *later.error;
+    if (ticket > asked.issued) return Error{ErrorCode::internal, "this ticket was never issued: the wait would not end"};
+    raise(later.behind, &asked, ticket);
+    if (const auto point = asked.points.find(ticket); point != asked.points.end()) {
+      for (const auto& [other, before] : point->second) raise(later.behind, other, before);
+    }
+    return {};
+  }
 
  private:
+  struct Queue;
+  using Tickets = std::map<Queue*, std::uint64_t>;
   struct Queue {
     std::uint64_t issued = 0, reached = 0;
+    Tickets behind;                           // what is submitted next begins after these
+    std::map<std::uint64_t, Tickets> points;  // the same for each ticket that is not reached
     bool is_instant = false;
     std::optional<Error> error;
     Calls calls;
   };
 
   static Queue& queue_of(void* queue) { return *static_cast<Queue*>(queue); }
+  static void raise(Tickets& tickets, Queue* queue, std::uint64_t ticket) {
+    std::uint64_t& last = tickets[queue];
+    last = std::max(last, ticket);
+  }
+  static void advance(Queue& queue, std::uint64_t ticket) {
+    if (ticket <= queue.reached) return;
+    queue.reached = ticket;
+    const auto end = queue.points.upper_bound(ticket);
+    const Tickets before = std::prev(end)->second;
+    queue.points.erase(queue.points.begin(), end);
+    for (const auto& [other, reached] : before) advance(*other, reached);
+  }
   template <typename T>
   T get(const StreamRef& stream, T Queue::* member) {
     const std::lock_guard lock(mutex_);
@@ -99,6 +143,7 @@ class ScriptedProgress final : public hal::QueueProgress {
 
   std::mutex mutex_;
   std::map<std::int64_t, Queue> queues_;
+  bool are_device_waits_refused_ = false;
   std::function<void()> on_call_;
 };
 
