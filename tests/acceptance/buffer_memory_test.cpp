@@ -141,6 +141,32 @@ TEST_F(B1_BufferMemoryTest, PinnedMemoryServesAgainWhenNoStreamUsesIt) {
   EXPECT_EQ(pinned.statistics().pending_bytes.current, 0);
 }
 
+TEST_F(B1_BufferMemoryTest, WhereMemoryIsScarceAStreamWaitsForMemoryAndTheProgramDoesNot) {
+  if (!runs_by_itself()) GTEST_SKIP() << kNeedsThreads;
+  constexpr std::size_t kBytes = 32 * kMiB;
+  allocator().empty_cache();
+  const auto total_bytes = static_cast<double>(Device::get(0).value().memory_info().value().total_bytes);
+  const auto reserved_bytes = static_cast<double>(allocator().statistics().reserved_bytes.all.current);
+  ASSERT_THAT(allocator().set_memory_fraction((reserved_bytes + 1.2 * kBytes) / total_bytes), Succeeds());
+  occupy(other_);
+  {
+    const Buffer buffer = Buffer::allocate(kBytes, stream_).value();
+    buffer.record_use(other_);
+  }
+  const auto is_run = std::make_shared<std::atomic<bool>>(false);
+  {
+    // This would never return if it waited.
+    const Buffer again = Buffer::allocate(kBytes, stream_).value();
+    stream_.run({}, [is_run] { *is_run = true; }).value();
+  }
+  EXPECT_THAT(stream_.query(), Gives(false));
+  EXPECT_FALSE(*is_run) << "the memory is the other stream's until it is released";
+  hold_->release();
+  ASSERT_THAT(stream_.synchronize(), Succeeds());
+  EXPECT_TRUE(*is_run);
+  ASSERT_THAT(allocator().set_memory_fraction(1), Succeeds());
+}
+
 /// A known answer on a clock that only moves with the work: an allocation waits for work only where there is no other memory.
 TEST_F(B1_BufferMemoryTest, AnAllocationTakesNoVirtualTimeUnlessItMustWait) {
   if (std::string_view(Device::get(0).value().driver()) != "sim") GTEST_SKIP() << "needs a virtual clock";
