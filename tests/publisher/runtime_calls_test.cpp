@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -184,19 +186,27 @@ TEST_F(RuntimeCallsTest, MemoryIsSummedAndBalancesAtTheEnd) {
   EXPECT_TRUE(subscriber_.objects(probe::ObjectKind::device).contains(events[0].device));
 }
 
-TEST_F(RuntimeCallsTest, MemoryIsReleasedWhenItIsFreeAndNotWhenItsOwnerLetsGoOfIt) {
+// When its memory serves again is the allocator's affair: it may stay with the stream for ever.
+TEST_F(RuntimeCallsTest, MemoryIsReleasedWhenItsOwnerLetsGoOfItThoughWorkStillUsesIt) {
+  if (!Device::get(0).value().capabilities().value()->concurrent_operations) GTEST_SKIP() << "work would not go on meanwhile";
   const Stream stream = fresh_stream();
   Buffer buffer = Buffer::allocate(64).value();
-  stream.run({.name = "uses it"}, [] {}).value();
+  std::atomic<bool> may_end{false};
+  stream
+      .run({.name = "uses it"},
+           [&] {
+             while (!may_end) std::this_thread::yield();
+           })
+      .value();
   {
     const Buffer end = std::move(buffer);
   }
-  stream.synchronize().value();
-  const std::vector<SeenOperation> operations = finished();
-  if (on_sim()) return;  // its times are virtual
   const auto events = subscriber_.memory_events();
+  may_end = true;
+  stream.synchronize().value();
   ASSERT_EQ(events.size(), 2u);
-  EXPECT_GE(events[1].time_ns, operations.at(0).completion->ticks.end);
+  EXPECT_EQ(events[1].action, probe::MemoryAction::release);
+  EXPECT_EQ(events[1].address, events[0].address);
 }
 
 TEST_F(RuntimeCallsTest, ADeviceIsDescribedWithItsNameAndAStreamWithItsPriority) {
