@@ -50,6 +50,7 @@ class DeviceAllocator {
   /// Allocations and frees go the watched way then, where it is looked at: the short way does not know of it.
   void close(const char* why) noexcept {
     closed_.store(why, std::memory_order_relaxed);
+    is_watched_closely_.store(true, std::memory_order_relaxed);
     is_watched_.store(true, std::memory_order_relaxed);
   }
   bool is_closed() const noexcept { return closed_.load(std::memory_order_relaxed) != nullptr; }
@@ -237,6 +238,7 @@ class DeviceAllocator {
   mutable HistoryRing history_;
   BlockLedger ledger_;
   std::atomic<bool> is_watched_{false};
+  std::atomic<bool> is_watched_closely_{false};  // more than a history without stacks is wanted
   std::atomic<const char*> closed_{nullptr};
   std::atomic<StackUse> stack_use_{StackUse::never};
   mutable std::atomic<std::int64_t> pending_blocks_{0};

@@ -14,6 +14,7 @@
 namespace xpu::memory {
 
 Result<void*> DeviceAllocator::allocate_watched(std::size_t requested_bytes, const StreamRef& stream, PoolSlot pool) {
+  if (!is_watched_closely_.load(std::memory_order_relaxed)) return allocate_quietly(requested_bytes, stream, pool);
   XPU_TRY(check_open());
   const NotedStack stack(stack_use_.load(std::memory_order_relaxed) != StackUse::never ? record_stack() : 0, ledger_.record_stack());
   Result<void*> allocated = allocate_quietly(requested_bytes, stream, pool);
@@ -22,6 +23,7 @@ Result<void*> DeviceAllocator::allocate_watched(std::size_t requested_bytes, con
 }
 
 Result<> DeviceAllocator::free_watched(void* pointer) {
+  if (!is_watched_closely_.load(std::memory_order_relaxed)) return free_quietly(pointer, true);
   if (is_closed()) return {};
   const NotedStack stack(stack_use_.load(std::memory_order_relaxed) == StackUse::all ? record_stack() : 0, ledger_.record_stack());
   Result<> freed = free_quietly(pointer, true);
@@ -74,6 +76,8 @@ void DeviceAllocator::watch() {
     arena.collect();
     arena.set_watched(are_arenas_watched());
   });
+  is_watched_closely_.store(stack_use_.load(std::memory_order_relaxed) != StackUse::never || ledger_.is_on() || history_.has_trackers(),
+                            std::memory_order_relaxed);
   is_watched_.store(is_watch_wanted(), std::memory_order_relaxed);
 }
 

@@ -58,6 +58,7 @@ class HistoryRing {
 
   /// Whether entries are wanted at all, by history or trackers.
   bool is_active() const noexcept { return is_kept_.load(std::memory_order_relaxed) || has_trackers_.load(std::memory_order_relaxed); }
+  bool has_trackers() const noexcept { return has_trackers_.load(std::memory_order_relaxed); }
   /// Keeps a history from now on; what was kept before goes. `max_entries` > 0.
   void start(std::size_t max_entries, std::uint32_t skipped_actions) XPU_EXCLUDES(mutex_);
   void stop() XPU_EXCLUDES(mutex_);
