@@ -65,7 +65,7 @@ bool is_reached(StreamState& stream, const Point& point) {
 
 }  // namespace
 
-StreamProgress& StreamProgress::instance() noexcept {
+StreamProgress& StreamProgress::instance() {
   static auto& only = *new StreamProgress();
   return only;
 }

@@ -26,7 +26,7 @@ struct StreamTickets {
 class StreamProgress final : public hal::QueueProgress {
  public:
   /// The only one: it has no state of its own, and lives for ever.
-  static StreamProgress& instance() noexcept;
+  static StreamProgress& instance();
 
   Result<std::uint64_t> issue(void* queue) override;
   std::uint64_t completed(void* queue) noexcept override;
