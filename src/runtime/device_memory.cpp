@@ -174,9 +174,8 @@ Result<memory::Allocator*> DeviceMemory::make_buffer_allocator(DeviceState& devi
 Result<> DeviceMemory::replace(std::shared_ptr<memory::Allocator> allocator) {
   const base::MutexLock lock(mutex_);
   if (device_buffers_.load(std::memory_order_acquire) != nullptr) {
-    return Error{
-        ErrorCode::failed_precondition,
-        "the allocator of a device can be replaced before its first allocation, and once: buffers of this one have theirs already"};
+    return Error{ErrorCode::failed_precondition,
+                 "the device's buffers come from an allocator already: it can be replaced once, before the first buffer"};
   }
   device_buffers_.store(allocator.get(), std::memory_order_release);
   keep_for_ever(std::move(allocator));

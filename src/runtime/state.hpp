@@ -53,7 +53,7 @@ void keep_for_ever(std::shared_ptr<const void> object) noexcept;
 struct StreamState {
   DeviceState* device = nullptr;
   StreamId id = 0;
-  std::int64_t memory_id = 0;  ///< By which allocators know it: that of an external one is never another one's later.
+  std::int64_t memory_id = 0;  ///< By which allocators know it, those of other devices, too; never another one's later.
   int priority = 0;
   bool is_external = false;
   std::shared_ptr<hal::Queue> queue;  ///< With the submission lock, while not released; else see `hold_queue`.
@@ -93,7 +93,6 @@ struct DeviceState {
     std::uint32_t holders = 0;  ///< ExternalStream objects; a stream of `from_external` holds one for ever.
   };
   std::map<void*, External> externals XPU_GUARDED_BY(mutex);
-  std::int64_t adopted_count XPU_GUARDED_BY(mutex) = 0;
   std::atomic<std::uint64_t> last_clock_reading_ns{0};
   std::atomic<std::uint64_t> allocated_bytes{0};  ///< By `Buffer`, of all kinds.
   DeviceMemory memory;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "runtime/callbacks.hpp"
 #include "runtime/publishing.hpp"
@@ -15,7 +16,8 @@ constexpr int kNormalLevel = 1;
 /// The native bit and three bits of type below the index.
 constexpr int kTypeShift = 1, kIndexShift = 4;
 constexpr StreamId kTypeMask = 7;
-constexpr int kAddressBits = 48;
+constexpr int kPoolIdBits = 16;
+static_assert(pool_stream_id(kPriorities - 1, kStreamsPerPool - 1) < StreamId{1} << kPoolIdBits);
 
 constinit thread_local std::array<StreamState*, kMaxDevices> t_current_streams{};
 
@@ -25,7 +27,8 @@ Result<StreamState*> create_pool_stream(DeviceState& device, int level, int inde
   hal::Device* opened = device.device.load(std::memory_order_acquire);
   auto stream = std::make_unique<StreamState>();
   stream->device = &device;
-  stream->id = stream->memory_id = pool_stream_id(level, index);
+  stream->id = pool_stream_id(level, index);
+  stream->memory_id = stream->id + (std::int64_t{device.index} << kPoolIdBits);
   stream->priority = kNormalLevel - level;
   hal::QueueOptions options;
   options.priority = priority_of_level(level);
@@ -49,8 +52,9 @@ Result<StreamState*> adopt(DeviceState& device, void* native) XPU_REQUIRES(devic
   auto stream = std::make_unique<StreamState>();
   stream->device = &device;
   stream->id = static_cast<StreamId>(reinterpret_cast<std::uintptr_t>(native));
-  // Another queue may be at this address later: how many there were goes above the bits of an address.
-  stream->memory_id = stream->id + (device.adopted_count++ << kAddressBits);
+  // Another queue may be at this address later.
+  static constinit std::atomic<std::int64_t> adopted{0};
+  stream->memory_id = -1 - adopted.fetch_add(1, std::memory_order_relaxed);
   stream->priority = static_cast<int>(info.priority);
   stream->is_external = true;
   XPU_TRY_ASSIGN(stream->queue, opened->adopt_queue(native, &stream->pending));

@@ -128,6 +128,7 @@ Result<> StreamProgress::make_wait(void* waiting, void* queue, std::uint64_t tic
   XPU_TRY(ensure_initialized());
   auto& stream = *static_cast<StreamState*>(queue);
   auto& later = *static_cast<StreamState*>(waiting);
+  if (stream.device->driver != later.device->driver) return Error{ErrorCode::unsupported, "the streams are of different drivers"};
   const Point point = point_of(stream.tickets, ticket);
   if (point.ticket == 0) return {};
   if (point.event == nullptr) return Error{ErrorCode::unavailable, "there is no event that a stream could wait for"};

@@ -79,6 +79,21 @@ TEST_F(B1_BufferMemoryTest, AUseOnAnotherStreamHoldsMemoryBackUntilThatStreamIsD
   EXPECT_EQ(allocator().statistics().active_bytes.all.current, allocator().statistics().allocated_bytes.all.current);
 }
 
+TEST_F(B1_BufferMemoryTest, AStreamOfAnotherDeviceIsAnotherStreamThoughItHasTheSameNumber) {
+  if (!runs_by_itself()) GTEST_SKIP() << kNeedsThreads;
+  const Stream peer = Stream::from_id(stream_.id(), 1).value();
+  occupy(peer);
+  void* address = nullptr;
+  {
+    const Buffer buffer = Buffer::allocate(kMiB, stream_).value();
+    buffer.record_use(peer);
+    address = buffer.data();
+  }
+  EXPECT_NE(Buffer::allocate(kMiB, stream_).value().data(), address);
+  hold_->release();
+  ASSERT_THAT(peer.synchronize(), Succeeds());
+}
+
 TEST_F(B1_BufferMemoryTest, ABufferOfAllStreamsWaitsForThoseThatAreBusy) {
   if (!runs_by_itself()) GTEST_SKIP() << kNeedsThreads;
   occupy(other_);

@@ -29,9 +29,8 @@ struct AsyncOptions {
 /// - `stream` gets the memory at its next allocation of about that size, without a wait. That lasts until the stream for which the device
 ///   gave the memory allocates again, or memory is short, or a `trim`: then the block is let go, and serves that stream when `stream` has
 ///   reached a ticket that was issued after this, and others when it was given back to the device, as in the caching allocator.
-/// - Streams of `record_use` are waited for as in the caching allocator. A block with such a use is let go when it is freed, so that
-/// `stream`
-///   does not get it at once.
+/// - Streams of `record_use` are waited for as in the caching allocator. A block with such a use is let go when it is freed: `stream` does
+///   not get it at once.
 ///
 /// There are no pools, and nothing is known of graphs. Whether a driver orders memory by streams itself is not asked: the order is made
 /// here, of tickets. Thread-safe.
