@@ -18,6 +18,7 @@ std::uint32_t number_this_thread() noexcept {
 
 Arena::Arena(const Shared& shared, std::uint16_t index, const ArenaKey& key, const Kind& kind) noexcept
     : shared_(shared),
+      blocks_(shared.blocks.data()),
       key_(key),
       is_expandable_(kind.is_expandable),
       small_(shared.blocks, shared.addresses, index, {true, kind.is_expandable, kind.no_split, kUnlimitedBytes, kUnlimitedBytes}),
@@ -47,7 +48,7 @@ void Arena::note_rarely(TraceAction action, std::uint64_t address, std::uint64_t
   shared_.ledger.note_freed({freed.begin(), freed.bytes, freed.requested_bytes, key_.stream, pool_id_, 0, 0, 0}, t_checked_stack);
 }
 
-void Arena::note_taken(Block& taken) {
+void Arena::note_taken_everywhere(Block& taken) {
   taken.stack = t_call_stack;
   if (shared_.ledger.is_on()) [[unlikely]]
     note_taken_in_ledger(taken);
@@ -55,7 +56,7 @@ void Arena::note_taken(Block& taken) {
   note_watched(TraceAction::alloc, taken.begin(), taken.requested_bytes, false);
 }
 
-void Arena::note_freed(Block& freed) {
+void Arena::note_freed_everywhere(Block& freed) {
   freed.stack = 0;
   if (shared_.ledger.is_on()) [[unlikely]]
     note_freed_in_ledger(freed);

@@ -88,14 +88,25 @@ class alignas(128) Arena {
 
   /// The name of its pool, which may become another one's while nothing in it is in use.
   const PoolId& pool_id() const noexcept XPU_REQUIRES(lock) { return pool_id_; }
-  void set_pool_id(const PoolId& id) noexcept XPU_REQUIRES(lock) { pool_id_ = id; }
+  void set_pool_id(const PoolId& id) noexcept XPU_REQUIRES(lock) {
+    pool_id_ = id;
+    HistoryRing::look_again(history_);
+  }
 
-  /// Whether what happens here is noted in history or ledger, or counted as oversize.
-  void set_watched(bool is_watched) noexcept XPU_REQUIRES(lock) { is_watched_ = is_watched; }
+  /// Where what happens here is noted.
+  enum class Watch : std::uint8_t {
+    none,
+    plain_history,  ///< Only there, and all of it: see `HistoryRing::is_plain`.
+    all,            ///< In history or ledger, or counted as oversize, whatever is wanted.
+  };
+  void set_watch(Watch watch) noexcept XPU_REQUIRES(lock) {
+    watch_ = watch;
+    HistoryRing::look_again(history_);
+  }
   const HistoryRing::Writer& history() const noexcept XPU_REQUIRES(lock) { return history_; }
   /// For the history, when it is watched. The stack is that of the thread's call (`NotedStack`).
   void note(TraceAction action, std::uint64_t address, std::uint64_t bytes) XPU_REQUIRES(lock) {
-    if (is_watched_) [[unlikely]]
+    if (watch_ != Watch::none) [[unlikely]]
       note_rarely(action, address, bytes);
   }
   /// Stacks of blocks are not known any more.
@@ -172,20 +183,32 @@ class alignas(128) Arena {
     Epoch until;
   };
 
-  Block& block(BlockIndex index) const noexcept { return shared_.blocks[index]; }
+  Block& block(BlockIndex index) const noexcept { return blocks_[index]; }
   Region& region_of(std::size_t bytes) noexcept { return is_small(bytes) ? small_ : large_; }
 
   void note_rarely(TraceAction action, std::uint64_t address, std::uint64_t bytes) XPU_REQUIRES(lock);
   void note_watched(TraceAction action, std::uint64_t address, std::uint64_t bytes, bool is_double) XPU_REQUIRES(lock);
   void note_taken_in_ledger(const Block& taken) XPU_REQUIRES(lock);
   void note_freed_in_ledger(const Block& freed) XPU_REQUIRES(lock);
-  void note_taken(Block& taken) XPU_REQUIRES(lock);
-  void note_freed(Block& freed) XPU_REQUIRES(lock);
+  [[gnu::always_inline]] void note_taken(Block& taken) XPU_REQUIRES(lock) {
+    if (watch_ == Watch::all) return note_taken_everywhere(taken);
+    taken.stack = 0;
+    note_plainly({read_ticks(), taken.begin(), taken.requested_bytes, 0, TraceAction::alloc, false});
+  }
+  [[gnu::always_inline]] void note_freed(Block& freed) XPU_REQUIRES(lock) {
+    if (watch_ == Watch::all) return note_freed_everywhere(freed);
+    note_plainly({read_ticks(), freed.begin(), freed.requested_bytes, 0, TraceAction::free_requested, freed.uses == 0});
+  }
+  [[gnu::always_inline]] void note_plainly(const HistoryChunk::Entry& entry) XPU_REQUIRES(lock) {
+    shared_.history.append_plainly(history_, entry, key_.stream, pool_id_);
+  }
+  void note_taken_everywhere(Block& taken) XPU_REQUIRES(lock);
+  void note_freed_everywhere(Block& freed) XPU_REQUIRES(lock);
 
   [[gnu::always_inline]] Taken count_taken(BlockIndex index, std::size_t requested_bytes) noexcept XPU_REQUIRES(lock) {
     Block& taken = block(index);
     taken.requested_bytes = requested_bytes;
-    if (is_watched_) [[unlikely]]
+    if (watch_ != Watch::none) [[unlikely]]
       note_taken(taken);
     const Pool pool = pool_of(taken);
     bool is_exceeded = totals_.add(pool, {1, static_cast<std::int64_t>(taken.bytes), static_cast<std::int64_t>(requested_bytes)});
@@ -196,7 +219,7 @@ class alignas(128) Arena {
   }
   [[gnu::always_inline]] void release(BlockIndex index) XPU_REQUIRES(lock) {
     Block& freed_block = block(index);
-    if (is_watched_) [[unlikely]]
+    if (watch_ != Watch::none) [[unlikely]]
       note_freed(freed_block);
     totals_.subtract(pool_of(freed_block),
                      {1, static_cast<std::int64_t>(freed_block.bytes), static_cast<std::int64_t>(freed_block.requested_bytes)});
@@ -208,9 +231,10 @@ class alignas(128) Arena {
   void end_pending(const Block& freed_block) XPU_REQUIRES(lock);
 
   const Shared shared_;
+  Block* const blocks_;
   const ArenaKey key_;
   const bool is_expandable_;
-  bool is_watched_ XPU_GUARDED_BY(lock) = false;
+  Watch watch_ XPU_GUARDED_BY(lock) = Watch::none;
   Totals totals_ XPU_GUARDED_BY(lock);
   Region small_ XPU_GUARDED_BY(lock), large_ XPU_GUARDED_BY(lock);
   std::vector<Pending> pending_ XPU_GUARDED_BY(lock);  // an entry for each use; Block::uses counts those that are left

@@ -52,6 +52,8 @@ class BlockTable {
 
   [[nodiscard]] bool initialize() noexcept { return blocks_.reserve(kMostBlocks); }
   Block& operator[](BlockIndex index) const noexcept { return blocks_[index]; }
+  /// The record of index 0; stays where it is.
+  Block* data() const noexcept { return &blocks_[0]; }
   /// The first of kBatch records; 0 when there are no more.
   BlockIndex take_batch() noexcept {
     const std::uint32_t first = next_.fetch_add(kBatch, std::memory_order_relaxed);

@@ -37,7 +37,7 @@ class DeviceAllocator {
   Result<> initialize();
 
   [[gnu::always_inline]] Result<void*> allocate(std::size_t requested_bytes, const StreamRef& stream, PoolSlot pool = 0) {
-    if (is_watched_.load(std::memory_order_relaxed)) [[unlikely]]
+    if (is_watched_closely_.load(std::memory_order_relaxed)) [[unlikely]]
       return allocate_watched(requested_bytes, stream, pool);
     return allocate_quietly(requested_bytes, stream, pool);
   }
@@ -161,7 +161,7 @@ class DeviceAllocator {
   /// Every arena notes what happens, or does not any more.
   void watch();
   bool is_watch_wanted() const noexcept { return history_.is_active() || ledger_.is_on(); }
-  bool are_arenas_watched() const noexcept { return is_watch_wanted() || config_.max_split_size_bytes != kUnlimitedBytes; }
+  Arena::Watch watch_of_arenas() const;
   /// The one for `write_snapshot_at_out_of_memory`, if it is due.
   void write_due_snapshot();
   /// After what is neither an allocation nor a free of a block, but changed some.

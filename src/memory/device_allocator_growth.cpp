@@ -31,7 +31,7 @@ Result<void*> DeviceAllocator::allocate_slowly(std::size_t requested_bytes, std:
   {
     const FutexLockGuard lock(arena->lock);
     arena->set_pool_id(pool.id);
-    arena->set_watched(are_arenas_watched());
+    arena->set_watch(watch_of_arenas());
   }
   clock_.note_stream(stream);
   streams_.index_of(stream);

@@ -14,7 +14,6 @@
 namespace xpu::memory {
 
 Result<void*> DeviceAllocator::allocate_watched(std::size_t requested_bytes, const StreamRef& stream, PoolSlot pool) {
-  if (!is_watched_closely_.load(std::memory_order_relaxed)) return allocate_quietly(requested_bytes, stream, pool);
   XPU_TRY(check_open());
   const NotedStack stack(stack_use_.load(std::memory_order_relaxed) != StackUse::never ? record_stack() : 0, ledger_.record_stack());
   Result<void*> allocated = allocate_quietly(requested_bytes, stream, pool);
@@ -69,12 +68,19 @@ void DeviceAllocator::attach_tracker(TraceTracker tracker) {
   watch();
 }
 
+Arena::Watch DeviceAllocator::watch_of_arenas() const {
+  if (!is_watch_wanted() && config_.max_split_size_bytes == kUnlimitedBytes) return Arena::Watch::none;
+  const bool is_plain = history_.is_plain() && stack_use_.load(std::memory_order_relaxed) == StackUse::never && !ledger_.is_on() &&
+                        config_.max_split_size_bytes == kUnlimitedBytes;
+  return is_plain ? Arena::Watch::plain_history : Arena::Watch::all;
+}
+
 void DeviceAllocator::watch() {
   // Frees of other threads lie about unnoted until somebody collects them: what was freed before belongs to before.
   arenas_.for_each([&](Arena& arena) {
     const FutexLockGuard lock(arena.lock);
     arena.collect();
-    arena.set_watched(are_arenas_watched());
+    arena.set_watch(watch_of_arenas());
   });
   is_watched_closely_.store(stack_use_.load(std::memory_order_relaxed) != StackUse::never || ledger_.is_on() || history_.has_trackers(),
                             std::memory_order_relaxed);

@@ -56,17 +56,29 @@ void HistoryRing::append(const TraceEntry& entry) {
   append(common_, entry, false);
 }
 
-/// The writer's chunk is full, or of another history, stream or pool, or there is none.
-void HistoryRing::open_chunk(Writer& writer, const TraceEntry& entry) {
+/// So that the writer has room in a chunk of that stream and pool.
+void HistoryRing::find_place(Writer& writer, std::int64_t stream, const PoolId& pool) {
+  const bool is_right = writer.chunk_ != nullptr && writer.generation_ == generation_.load(std::memory_order_relaxed) &&
+                        writer.count() < HistoryChunk::kEntries && writer.chunk_->pool == pool && writer.chunk_->stream == stream;
+  if (!is_right) {
+    const base::MutexLock lock(mutex_);
+    open_chunk(writer, stream, pool);
+  }
+  writer.end_ = writer.chunk_->entries.data() + HistoryChunk::kEntries;
+}
+
+void HistoryRing::open_chunk(Writer& writer, std::int64_t stream, const PoolId& pool) {
   const std::uint64_t generation = generation_.load(std::memory_order_relaxed);
   if (writer.chunk_ != nullptr && writer.generation_ == generation) {
+    writer.chunk_->count = writer.count();
     full_entries_ += writer.chunk_->count;
     full_.push_back(std::move(writer.chunk_));
   }
   writer.generation_ = generation;
   writer.chunk_ = std::make_shared_for_overwrite<HistoryChunk>();
-  writer.chunk_->stream = entry.stream;
-  writer.chunk_->pool = entry.pool;
+  writer.chunk_->stream = stream;
+  writer.chunk_->pool = pool;
+  writer.next_ = writer.chunk_->entries.data();
   while (!full_.empty() && full_entries_ - full_.front()->count >= max_entries_) {
     const HistoryChunk& oldest = *full_.front();
     lost_until_ticks_ = std::max(lost_until_ticks_, oldest.entries[oldest.count - 1].ticks);
@@ -111,7 +123,9 @@ History HistoryRing::view(const std::vector<const Writer*>& writers) const {
   history.chunks_.assign(full_.begin(), full_.end());
   const auto add = [&](const Writer& writer) {
     if (writer.chunk_ == nullptr || writer.generation_ != generation_.load(std::memory_order_relaxed)) return;
-    history.chunks_.push_back(std::make_shared<HistoryChunk>(*writer.chunk_));
+    auto copy = std::make_shared<HistoryChunk>(*writer.chunk_);
+    copy->count = writer.count();
+    history.chunks_.push_back(std::move(copy));
   };
   for (const Writer* const writer : writers) add(*writer);
   add(common_);

@@ -38,7 +38,7 @@ class HistoryChunk {
     bool is_double;  ///< A free_requested that was completed at once: two entries.
   };
   std::array<Entry, kEntries> entries;
-  std::size_t count = 0;  // of `entries`
+  std::size_t count = 0;  // of `entries`, once no writer has it any more
   std::int64_t stream = 0;
   PoolId pool;
 };
@@ -52,12 +52,21 @@ class HistoryRing {
   /// The place where one arena writes, under its lock.
   class Writer {
     friend class HistoryRing;
+    std::size_t count() const noexcept { return static_cast<std::size_t>(next_ - chunk_->entries.data()); }
+
     std::shared_ptr<HistoryChunk> chunk_;
+    HistoryChunk::Entry* next_ = nullptr;  // in chunk_
+    HistoryChunk::Entry* end_ = nullptr;   // of what may be written without looking
     std::uint64_t generation_ = 0;
   };
 
   /// Whether entries are wanted at all, by history or trackers.
   bool is_active() const noexcept { return is_kept_.load(std::memory_order_relaxed) || has_trackers_.load(std::memory_order_relaxed); }
+  /// Whether there is nothing but a history of everything: then `append_plainly` does.
+  bool is_plain() const noexcept {
+    return is_kept_.load(std::memory_order_relaxed) && !has_trackers_.load(std::memory_order_relaxed) &&
+           skipped_actions_.load(std::memory_order_relaxed) == 0;
+  }
   bool has_trackers() const noexcept { return has_trackers_.load(std::memory_order_relaxed); }
   /// Keeps a history from now on; what was kept before goes. `max_entries` > 0.
   void start(std::size_t max_entries, std::uint32_t skipped_actions) XPU_EXCLUDES(mutex_);
@@ -70,6 +79,15 @@ class HistoryRing {
     if (has_trackers_.load(std::memory_order_relaxed)) [[unlikely]]
       keep_for_trackers(entry, is_double);
   }
+  /// Without stack, trackers and skipped actions. `stream` and `pool`: the same for this writer since `look_again`.
+  [[gnu::always_inline]] void append_plainly(Writer& writer, const HistoryChunk::Entry& entry, std::int64_t stream, const PoolId& pool)
+      XPU_EXCLUDES(mutex_) {
+    if (writer.next_ == writer.end_) [[unlikely]]
+      find_place(writer, stream, pool);
+    *writer.next_++ = entry;
+  }
+  /// The stream, the pool, or what is wanted may be another one from now on.
+  static void look_again(Writer& writer) noexcept { writer.end_ = writer.next_; }
   /// What belongs to no arena.
   void append(const TraceEntry& entry) XPU_EXCLUDES(mutex_);
   /// Calls the trackers for what is new, with no lock held. While one thread does, it does so for all.
@@ -89,20 +107,14 @@ class HistoryRing {
       is_double = is_double && (skipped & (bit_of(TraceAction::free_requested) | bit_of(TraceAction::free_completed))) == 0;
       if ((skipped & bit_of(action)) != 0) return;
     }
-    if (!can_take(writer, entry)) [[unlikely]] {
-      const base::MutexLock lock(mutex_);
-      open_chunk(writer, entry);
-    }
-    writer.chunk_->entries[writer.chunk_->count++] = {read_ticks(), entry.address, entry.bytes, entry.stack, action, is_double};
+    find_place(writer, entry.stream, entry.pool);
+    *writer.next_++ = {read_ticks(), entry.address, entry.bytes, entry.stack, action, is_double};
   }
-  bool can_take(const Writer& writer, const TraceEntry& entry) const noexcept {
-    return writer.chunk_ != nullptr && writer.generation_ == generation_.load(std::memory_order_relaxed) &&
-           writer.chunk_->count < HistoryChunk::kEntries && writer.chunk_->pool == entry.pool && writer.chunk_->stream == entry.stream;
-  }
+  void find_place(Writer& writer, std::int64_t stream, const PoolId& pool) XPU_EXCLUDES(mutex_);
   /// Each shared, because copies of foreign code would come and go under the lock.
   using Trackers = std::vector<std::shared_ptr<const TraceTracker>>;
 
-  void open_chunk(Writer& writer, const TraceEntry& entry) XPU_REQUIRES(mutex_);
+  void open_chunk(Writer& writer, std::int64_t stream, const PoolId& pool) XPU_REQUIRES(mutex_);
   void keep_for_trackers(const TraceEntry& entry, bool is_double) XPU_EXCLUDES(mutex_);
   void tell_trackers() XPU_EXCLUDES(mutex_);
 

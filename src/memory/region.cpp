@@ -14,7 +14,7 @@ void Region::set_range(std::uint64_t begin, std::size_t bytes, std::size_t page_
 // --- records
 
 bool Region::fetch_records() {
-  const BlockIndex first = blocks_.take_batch();
+  const BlockIndex first = table_.take_batch();
   if (first == 0) return false;
   for (BlockIndex index = first + BlockTable::kBatch; index-- > first;) {
     at(index).arena.store(arena_, std::memory_order_relaxed);
@@ -29,7 +29,6 @@ inline BlockIndex Region::new_record() noexcept {
   Block& block = at(index);
   free_records_ = block.list_next;
   --record_count_;
-  block.previous = block.next = 0;
   block.uses = 0;
   return index;
 }
@@ -82,12 +81,12 @@ inline void Region::remove_record(BlockIndex index) noexcept {
 inline void Region::bin_insert(BlockIndex index) noexcept {
   Block& block = at(index);
   block.set(BlockState::free);
-  block.free_since = takes_;
-  count_free(block, 1);
   if (kind_.is_expandable && index == last_) {
     last_free_ = index;
     return;
   }
+  block.free_since = takes_;
+  count_free(block, 1);
   const unsigned bin = bin_of(block.bytes);
   block.list_previous = 0;
   block.list_next = bins_[bin];
@@ -117,7 +116,7 @@ inline void Region::bin_remove(BlockIndex index) noexcept {
 }
 
 /// The first bin from this one on that has a block; 0 when there is none.
-inline unsigned Region::next_used_bin(unsigned bin) const noexcept {
+[[gnu::always_inline]] inline unsigned Region::next_used_bin(unsigned bin) const noexcept {
   if (bin >= kBins) return 0;
   const std::uint64_t here = words_[bin >> 6] & (~std::uint64_t{0} << (bin & 63));
   if (here != 0) return (bin & ~63u) + static_cast<unsigned>(std::countr_zero(here));
@@ -144,7 +143,7 @@ inline BlockIndex Region::best_of_bin(unsigned bin, std::size_t bytes) const noe
   return best;
 }
 
-inline BlockIndex Region::find(std::size_t bytes) const noexcept {
+[[gnu::always_inline]] inline BlockIndex Region::find(std::size_t bytes) const noexcept {
   const unsigned bin = next_used_bin(bin_of(bytes));
   if (bin == 0) return 0;
   const BlockIndex best = best_of_bin(bin, bytes);
@@ -156,13 +155,59 @@ inline BlockIndex Region::find(std::size_t bytes) const noexcept {
 // --- taking and putting back
 
 BlockIndex Region::take_merged(std::size_t bytes) {
-  if (!have_records(1)) return 0;
+  if (!have_records(1)) [[unlikely]]
+    return 0;
+  const BlockIndex index = find(bytes);
+  if (index == 0 && cached_count_ != 0) [[unlikely]]
+    return merge_and_take(bytes);
   ++takes_;
-  BlockIndex index = find(bytes);
-  if (index == 0 && merge_cached()) index = find(bytes);
-  if (index != 0 && kind_.max_split_bytes != kUnlimitedBytes && !may_serve(at(index), bytes)) return 0;
-  if (index == 0 && last_free_ != 0 && at(last_free_).bytes >= bytes) index = last_free_;
-  return index == 0 ? 0 : use_free(index, bytes);
+  if (index != 0) {
+    if (kind_.max_split_bytes != kUnlimitedBytes && !may_serve(at(index), bytes)) return 0;
+    return use_free(index, bytes);
+  }
+  return last_free_ != 0 && at(last_free_).bytes >= bytes ? use_last_free(bytes) : 0;
+}
+
+BlockIndex Region::merge_and_take(std::size_t bytes) {
+  merge_cached();
+  return take_merged(bytes);
+}
+
+/// As `use_free`, of the last block, which only an expandable region has.
+BlockIndex Region::use_last_free(std::size_t bytes) {
+  Block& last = at(last_free_);
+  const std::uint64_t begin = last.begin();
+  BlockIndex index = last_free_;
+  if (last.bytes - bytes < kGranuleBytes) {
+    last_free_ = 0;
+    last.uses = 0;
+  } else {
+    // The free block keeps its record, and with it its place: only the taken one is linked.
+    index = new_record();
+    Block& block = at(index);
+    block.address.store(begin, std::memory_order_relaxed);
+    block.bytes = bytes;
+    block.previous = last.previous;
+    block.next = last_free_;
+    if (last.previous != 0) at(last.previous).next = index;
+    last.previous = index;
+    last.address.store(begin + bytes, std::memory_order_relaxed);
+    last.bytes -= bytes;
+  }
+  at(index).set(BlockState::live);
+  addresses_.set(begin, index);
+  return index;
+}
+
+/// The reverse: the last free block's neighbour becomes part of it.
+inline void Region::merge_into_last_free(BlockIndex index) noexcept {
+  Block& last = at(last_free_);
+  const Block& block = at(index);
+  last.address.store(block.begin(), std::memory_order_relaxed);
+  last.bytes += block.bytes;
+  last.previous = block.previous;
+  if (block.previous != 0) at(block.previous).next = last_free_;
+  drop_record(index);
 }
 
 BlockIndex Region::take_of(BlockIndex index, std::size_t bytes) {
@@ -197,6 +242,15 @@ inline void Region::merge_next(BlockIndex index) noexcept {
 /// Merges with free neighbours, into the block that is returned.
 BlockIndex Region::make_free(BlockIndex index) {
   const Block& block = at(index);
+  if (block.next != 0 && block.next == last_free_) {
+    merge_into_last_free(index);
+    const BlockIndex previous = at(last_free_).previous;
+    if (previous != 0 && at(previous).is(BlockState::free)) {
+      bin_remove(previous);
+      merge_into_last_free(previous);
+    }
+    return last_free_;
+  }
   if (block.next != 0 && at(block.next).is(BlockState::free)) merge_next(index);
   if (block.previous != 0 && at(block.previous).is(BlockState::free)) {
     const BlockIndex previous = block.previous;
@@ -209,7 +263,8 @@ BlockIndex Region::make_free(BlockIndex index) {
   return index;
 }
 
-bool Region::merge_all_cached() {
+void Region::merge_cached() {
+  if (cached_count_ == 0) return;
   for (BlockIndex& first : cached_) {
     while (first != 0) {
       const BlockIndex index = first;
@@ -219,7 +274,6 @@ bool Region::merge_all_cached() {
     }
   }
   cached_count_ = 0;
-  return true;
 }
 
 // --- growing
@@ -273,6 +327,7 @@ std::optional<Region::Growth> Region::plan_end(std::size_t bytes) {
   if (last_ != 0) {
     append_after(last_, added);
   } else {
+    at(added).previous = at(added).next = 0;
     last_ = added;
   }
   if (before != 0) bin_insert(before);  // it is not the last one any more
@@ -315,6 +370,7 @@ BlockIndex Region::add_segment(std::uint64_t address, std::size_t bytes) {
   const BlockIndex index = new_record();
   at(index).address.store(address, std::memory_order_relaxed);
   at(index).bytes = bytes;
+  at(index).previous = at(index).next = 0;
   segments_[address] = index;
   bin_insert(index);
   return index;

@@ -46,7 +46,12 @@ class Region {
   };
 
   Region(BlockTable& blocks, AddressMap& addresses, std::uint16_t arena, Kind kind) noexcept
-      : blocks_(blocks), addresses_(addresses), arena_(arena), kind_(kind), keeps_exact_sizes_(kind.is_small && !kind.no_split) {}
+      : blocks_(blocks.data()),
+        table_(blocks),
+        addresses_(addresses),
+        arena_(arena),
+        kind_(kind),
+        keeps_exact_sizes_(kind.is_small && !kind.no_split) {}
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
 
@@ -134,7 +139,7 @@ class Region {
 
   [[nodiscard]] bool have_records(std::uint32_t count) { return record_count_ >= count || fetch_records(); }
   bool fetch_records();
-  BlockIndex new_record() noexcept;
+  BlockIndex new_record() noexcept;  // its neighbours are for the caller to set
   void drop_record(BlockIndex index) noexcept;
 
   BlockIndex take_cached(BlockIndex& first) noexcept {
@@ -147,7 +152,10 @@ class Region {
     return index;
   }
   BlockIndex take_merged(std::size_t bytes);
+  BlockIndex merge_and_take(std::size_t bytes);
   BlockIndex use_free(BlockIndex index, std::size_t bytes);
+  BlockIndex use_last_free(std::size_t bytes);
+  void merge_into_last_free(BlockIndex index) noexcept;
   BlockIndex find(std::size_t bytes) const noexcept;
   BlockIndex best_of_bin(unsigned bin, std::size_t bytes) const noexcept;
   unsigned next_used_bin(unsigned bin) const noexcept;
@@ -161,8 +169,7 @@ class Region {
   void merge_next(BlockIndex index) noexcept;
   void bin_insert(BlockIndex index) noexcept;
   void bin_remove(BlockIndex index) noexcept;
-  bool merge_cached() { return cached_count_ != 0 && merge_all_cached(); }
-  bool merge_all_cached();
+  void merge_cached();
   void hole_insert(BlockIndex index) noexcept;
   void hole_remove(BlockIndex index) noexcept;
   /// The hole's part that is missing for a block of that size, from the hole's begin; 0 when that would not do.
@@ -186,7 +193,8 @@ class Region {
     splits_.lost_bytes += static_cast<std::int64_t>(block.bytes);
   }
 
-  BlockTable& blocks_;
+  Block* const blocks_;  // of the table: one load less each time
+  BlockTable& table_;
   AddressMap& addresses_;
   const std::uint16_t arena_;
   const Kind kind_;
