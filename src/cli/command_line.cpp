@@ -173,35 +173,46 @@ Parsed<ReportRequest> parse_report(std::span<const std::string> arguments) {
   using By = profiler::ReportOptions::By;
   static const std::map<std::string, By> kBy{
       {"process", By::process}, {"queue", By::queue}, {"kernel", By::kernel}, {"thread", By::thread}};
-  const auto app = make_app("report", "Prints a recording in figures: kernels, copies, calls, memory, losses, and how exact the times are.",
-                            "xpu report [OPTIONS] [NAME]",
-                            R"(Examples:
+  const auto app = make_app(
+      "report", "Prints a recording in figures: kernels, copies, calls, annotated ranges, memory, losses, and how exact the times are.",
+      "xpu report [OPTIONS] [NAME]",
+      R"(Examples:
   xpu report                          (the newest recording in this folder)
   xpu report a.xpu --top 5 --sort max
   xpu report a --kernels gemm --by queue --wide
+  xpu report a --csv --table ranges > ranges.csv
   xpu report a --json | python3 -m json.tool)");
+  static const std::map<std::string, profiler::ReportTable> kTables{
+      {"kernels", profiler::ReportTable::kernels}, {"ranges", profiler::ReportTable::ranges}, {"calls", profiler::ReportTable::calls}};
   ReportRequest request;
-  std::string by;
+  std::string by, table;
   bool json = false;
   bool csv = false;
   app->add_option("name", request.name, kNameHelp)->type_name("");
   app->add_option("--top", request.options.top, "Rows of each table, 0 for all. Default: 20.")->check(number_of_rows)->type_name("N");
-  app->add_option("--sort", request.options.sort, "Order of kernels: total, calls, avg, min, median, p99, max or name. Default: total.")
+  app->add_option("--sort", request.options.sort,
+                  "Order of kernels and ranges: total, calls, avg, min, median, p99, max or name. Default: total.")
       ->check(CLI::IsMember({"total", "calls", "avg", "min", "median", "p99", "max", "name"}))
       ->type_name("COLUMN");
   app->add_option("--kernels", request.options.kernels_regex, "Only kernels whose name has a match for this POSIX extended expression.")
       ->type_name("REGEX");
+  app->add_option("--ranges", request.options.ranges_regex, "Only annotated ranges whose name has a match for it.")->type_name("REGEX");
   app->add_option("--by", by, "A row of kernels for each process, queue, kernel (over all devices) or thread.")
       ->check(CLI::IsMember({"process", "queue", "kernel", "thread"}))
       ->type_name("WHAT");
   auto* json_option = app->add_flag("--json", json, "Everything as one JSON document, schema xpu.report/1.");
-  app->add_flag("--csv", csv, "The table of kernels as comma-separated values.")->excludes(json_option);
+  auto* csv_option = app->add_flag("--csv", csv, "One table as comma-separated values.")->excludes(json_option);
+  app->add_option("--table", table, "Which one: kernels, ranges or calls. Default: kernels.")
+      ->check(CLI::IsMember({"kernels", "ranges", "calls"}))
+      ->type_name("WHAT")
+      ->needs(csv_option);
   app->add_flag("--wide", request.options.wide, "Never shorten names.");
 
   if (const auto code = parse_with(*app, arguments, kUsage)) return {std::nullopt, *code};
   if (!by.empty()) request.options.by = kBy.at(by);
   if (json) request.format = Format::json;
   if (csv) request.format = Format::csv;
+  if (!table.empty()) request.table = kTables.at(table);
   return {std::move(request), kOk};
 }
 

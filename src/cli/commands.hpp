@@ -29,6 +29,7 @@ struct ReportRequest {
   std::string name;  ///< Empty: the newest recording.
   profiler::ReportOptions options;
   Format format = Format::text;
+  profiler::ReportTable table = profiler::ReportTable::kernels;  ///< For `Format::csv`.
 };
 int report(const ReportRequest& request);
 

@@ -46,7 +46,7 @@ int report(const ReportRequest& request) {
   switch (request.format) {
     case Format::text: text = profiler::report_text(*made, options); break;
     case Format::json: text = profiler::report_json(*made); break;
-    case Format::csv: text = profiler::report_csv(*made); break;
+    case Format::csv: text = profiler::report_csv(*made, request.table); break;
   }
   if (request.format == Format::json && !text.ends_with('\n')) text += '\n';
   const auto printed = print(text);

@@ -254,6 +254,7 @@ class ReportTest(CliTest):
         "copies": [{"route": str, "calls": int, "bytes": (int, None), "total_ns": (int, None), "bytes_per_s": (int, None)}],
         "fills": list,
         "api": [{"name": str, "calls": int, "failed": int, "total_ns": (int, None), "max_ns": (int, None)}],
+        "ranges": list,
         "memory": [{"context": int, "peak_bytes": int}],
         "conservation": {"submitted": int, "recorded": int, "lost": int, "pending": int, "filtered": int, "untimed": int, "unexplained": int,
                          "queues": list},

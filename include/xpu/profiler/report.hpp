@@ -18,8 +18,10 @@ struct ReportOptions {
   enum class By : std::uint8_t { none, process, queue, kernel, thread };
 
   int top = 20;                ///< Rows of each table in the text; 0 = all. JSON and CSV always hold all of them.
-  std::string sort = "total";  ///< total, calls, avg, min, median, p99, max or name.
-  std::string kernels_regex;   ///< POSIX extended, searched in the name and in the raw name; only matching kernels are listed. Empty = all.
+  std::string sort = "total";  ///< total, calls, avg, min, median, p99, max or name; of kernels, and of ranges where they have it.
+  std::string kernels_regex =
+      {};  ///< POSIX extended, searched in the name and in the raw name; only matching kernels are listed. Empty = all.
+  std::string ranges_regex = {};  ///< The same for the names of annotated ranges.
   By by = By::none;
   bool wide = false;  ///< Names are never shortened and `width` does not bind.
   bool color = false;
@@ -100,6 +102,17 @@ struct Report {
     std::int32_t result = 0;
     std::uint64_t calls = 1;  ///< For failed calls: how many returned the same code.
   };
+  /// The ranges of one name that the program annotated, or "(no range)" for commands that were submitted in none.
+  struct Range {
+    std::string name;
+    std::uint64_t calls = 0;               ///< Of these ranges.
+    std::optional<std::uint64_t> host_ns;  ///< From begin to end, of those whose end is known; inside of one of the same name only once.
+    std::optional<std::uint64_t> host_self_ns;  ///< Without the ranges inside of them.
+    std::uint64_t commands = 0;                 ///< That their threads submitted meanwhile; markers and barriers are no work.
+    /// Of these commands. They may run later, and beside each other, so that this can be more than `host_ns`.
+    std::optional<std::uint64_t> device_ns;
+    std::optional<std::uint64_t> device_self_ns;  ///< Of those that were submitted in no range inside. Of all rows: all device time.
+  };
   struct MemoryOwner {
     /// Of the range; "(no range)"; or "(before the recording)" for what is only known to have been alive.
     std::string name;
@@ -168,6 +181,7 @@ struct Report {
   std::vector<Api> api;             ///< The longest total first.
   std::vector<Call> slowest_calls;  ///< At most 10.
   std::vector<Call> failed_calls;   ///< One per name and code.
+  std::vector<Range> ranges;        ///< In the order of `ReportOptions::sort`: total (of the device), calls or name.
   std::vector<Memory> memory;
   Conservation conservation;
   std::vector<Loss> losses;
@@ -183,7 +197,8 @@ XPU_EXPORT Result<Report> make_report(const trace::Recording& recording, const R
 XPU_EXPORT std::string report_text(const Report& report, const ReportOptions& options);
 /// One JSON document, schema "xpu.report/1".
 XPU_EXPORT std::string report_json(const Report& report);
-/// The kernel table, one line a row after a line of names, quoted as in RFC 4180; unknown is an empty field.
-XPU_EXPORT std::string report_csv(const Report& report);
+enum class ReportTable : std::uint8_t { kernels, ranges, calls };
+/// One table, a line for each row after a line of names, quoted as in RFC 4180; unknown is an empty field.
+XPU_EXPORT std::string report_csv(const Report& report, ReportTable table = ReportTable::kernels);
 
 }  // namespace xpu::profiler

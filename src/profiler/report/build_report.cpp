@@ -78,6 +78,16 @@ void sort_kernels(std::vector<Report::Kernel>& kernels, const SortOrder& order) 
   });
 }
 
+/// The ranges in which the most was done first, in the order that was asked for where ranges have that figure.
+void sort_ranges(std::vector<Report::Range>& ranges, const SortOrder& order) {
+  std::stable_sort(ranges.begin(), ranges.end(), [&](const Report::Range& a, const Report::Range& b) {
+    if (order.figure == nullptr) return a.name < b.name;
+    if (order.name == "calls" && a.calls != b.calls) return a.calls > b.calls;
+    return std::make_tuple(b.device_ns.value_or(0), b.host_ns.value_or(0), a.name) <
+           std::make_tuple(a.device_ns.value_or(0), a.host_ns.value_or(0), b.name);
+  });
+}
+
 /// Name of a command that is pending, from its `what` and the call that submitted it.
 class PendingNames final : public Sink {
  public:
@@ -152,9 +162,12 @@ void add_books(Report& report, const trace::Conservation& books, const RecordSou
 
 Result<Report> build_report(const RecordSource& source, const trace::Conservation& books, const ReportOptions& options) {
   XPU_TRY_ASSIGN(const SortOrder order, sort_order(options.sort));
-  std::unique_ptr<Expression> wanted;
+  std::unique_ptr<Expression> wanted, wanted_ranges;
   if (!options.kernels_regex.empty()) {
     XPU_TRY_ASSIGN(wanted, Expression::compile(options.kernels_regex));
+  }
+  if (!options.ranges_regex.empty()) {
+    XPU_TRY_ASSIGN(wanted_ranges, Expression::compile(options.ranges_regex));
   }
 
   ReportSink figures(options.by);
@@ -170,6 +183,10 @@ Result<Report> build_report(const RecordSource& source, const trace::Conservatio
                   [&](const Report::Kernel& kernel) { return !wanted->found_in(kernel.name) && !wanted->found_in(kernel.raw_name); });
   }
   sort_kernels(report.kernels, order);
+  if (wanted_ranges != nullptr) {
+    std::erase_if(report.ranges, [&](const Report::Range& range) { return !wanted_ranges->found_in(range.name); });
+  }
+  sort_ranges(report.ranges, order);
   add_books(report, books, source);
   const auto start_ns = static_cast<std::int64_t>(source.manifest().start_monotonic_ns);
   for (PendingNames::Named& command : pending.take()) {

@@ -1,7 +1,7 @@
 #include "profiler/report/memory_usage.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -20,13 +20,6 @@ constexpr const char* kBefore = "(before the recording)";
 void MemoryUsage::add(const MemoryActivity& activity) {
   events_[{activity.process->index, activity.context}].push_back(
       {activity.start_ns, activity.address, activity.bytes, activity.alive_bytes, activity.thread, activity.allocates});
-}
-
-void MemoryUsage::add(const AnnotationActivity& activity) {
-  if (activity.type != AnnotationActivity::Type::range || activity.text->text.empty()) return;
-  const std::int64_t end =
-      activity.duration_known ? end_ns(activity.start_ns, activity.duration_ns) : std::numeric_limits<std::int64_t>::max();
-  ranges_[activity.thread].push_back({activity.start_ns, end, activity.text});
 }
 
 /// Of two events at the same time, which was later is open: the answer must not depend on which was read first.
@@ -52,28 +45,19 @@ std::vector<MemoryUsage::Block> MemoryUsage::blocks_at(const std::vector<Event>&
   return blocks;
 }
 
-std::vector<Report::MemoryOwner> MemoryUsage::owners_of(std::vector<Block> blocks, std::uint64_t peak_bytes) {
+std::vector<Report::MemoryOwner> MemoryUsage::owners_of(std::vector<Block> blocks, AnnotatedRanges& ranges, std::uint64_t peak_bytes) {
   std::sort(blocks.begin(), blocks.end(),
             [](const Block& a, const Block& b) { return std::tie(a.thread, a.time_ns) < std::tie(b.thread, b.time_ns); });
   std::map<std::string, Report::MemoryOwner> by_name;
   std::uint64_t known_bytes = 0;
   const ThreadDefinition* thread = nullptr;
-  const std::vector<Range>* ranges = nullptr;
-  std::vector<const Range*> open;  // the innermost last
-  std::size_t next = 0;
+  std::optional<OpenRanges> walk;
   for (const Block& block : blocks) {
-    if (ranges == nullptr || block.thread != thread) {
+    if (!walk || block.thread != thread) {
       thread = block.thread;
-      std::vector<Range>& all = ranges_[thread];
-      // Of two that begin together, the longer one is outside.
-      std::sort(all.begin(), all.end(),
-                [](const Range& a, const Range& b) { return std::tie(a.begin_ns, b.end_ns) < std::tie(b.begin_ns, a.end_ns); });
-      ranges = &all;
-      open.clear();
-      next = 0;
+      walk.emplace(ranges.of(thread));
     }
-    for (; next < ranges->size() && (*ranges)[next].begin_ns <= block.time_ns; ++next) open.push_back(&(*ranges)[next]);
-    while (!open.empty() && open.back()->end_ns < block.time_ns) open.pop_back();
+    const std::vector<const AnnotatedRange*>& open = walk->at(block.time_ns);
     Report::MemoryOwner& owner = by_name[open.empty() ? kNoRange : open.back()->name->text];
     owner.bytes += block.bytes;
     ++owner.blocks;
@@ -109,7 +93,7 @@ void MemoryUsage::add_timeline(const std::vector<Event>& events, Report::Memory&
   }
 }
 
-std::vector<Report::Memory> MemoryUsage::take(const Definitions& definitions, std::int64_t origin_ns) {
+std::vector<Report::Memory> MemoryUsage::take(const Definitions& definitions, AnnotatedRanges& ranges, std::int64_t origin_ns) {
   std::vector<Report::Memory> rows;
   for (auto& [key, events] : events_) {
     sort(events);
@@ -123,7 +107,7 @@ std::vector<Report::Memory> MemoryUsage::take(const Definitions& definitions, st
     row.alive_bytes = events.back().alive_bytes;
     row.allocations = static_cast<std::uint64_t>(std::count_if(events.begin(), events.end(), [](const Event& e) { return e.allocates; }));
     row.releases = events.size() - row.allocations;
-    row.owners = owners_of(blocks_at(events, static_cast<std::size_t>(peak - events.begin())), row.peak_bytes);
+    row.owners = owners_of(blocks_at(events, static_cast<std::size_t>(peak - events.begin())), ranges, row.peak_bytes);
     row.timeline_start_ns = difference_ns(events.front().time_ns, origin_ns);
     add_timeline(events, row);
   }

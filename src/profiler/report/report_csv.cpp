@@ -50,9 +50,7 @@ class Line {
   bool first_ = true;
 };
 
-}  // namespace
-
-std::string report_csv(const Report& report) {
+std::string kernels_csv(const Report& report) {
   std::string csv =
       "name,device,process,queue,thread,calls,failed,total_ns,avg_ns,min_ns,median_ns,p99_ns,max_ns,share,launch_delay_median_ns,launch_"
       "delay_p99_ns,"
@@ -71,6 +69,39 @@ std::string report_csv(const Report& report) {
     csv += std::move(line).finish();
   }
   return csv;
+}
+
+std::string ranges_csv(const Report& report) {
+  std::string csv = "name,calls,host_ns,host_self_ns,commands,device_ns,device_self_ns\n";
+  for (const Report::Range& range : report.ranges) {
+    Line line;
+    line.text(range.name).number(range.calls).number(range.host_ns).number(range.host_self_ns);
+    line.number(range.commands).number(range.device_ns).number(range.device_self_ns);
+    csv += std::move(line).finish();
+  }
+  return csv;
+}
+
+std::string calls_csv(const Report& report) {
+  std::string csv = "name,calls,failed,total_ns,max_ns,waits\n";
+  for (const Report::Api& api : report.api) {
+    Line line;
+    line.text(api.name).number(api.calls).number(api.failed).number(api.total_ns).number(api.max_ns);
+    line.text(api.waits ? "true" : "false");
+    csv += std::move(line).finish();
+  }
+  return csv;
+}
+
+}  // namespace
+
+std::string report_csv(const Report& report, ReportTable table) {
+  switch (table) {
+    case ReportTable::kernels: break;
+    case ReportTable::ranges: return ranges_csv(report);
+    case ReportTable::calls: return calls_csv(report);
+  }
+  return kernels_csv(report);
 }
 
 }  // namespace xpu::profiler

@@ -178,6 +178,15 @@ std::string report_json(const Report& report) {
     });
     array(out, "slowest_calls", report.slowest_calls, [&](const Report::Call& call) { write_call(out, call); });
     array(out, "failed_calls", report.failed_calls, [&](const Report::Call& call) { write_call(out, call); });
+    array(out, "ranges", report.ranges, [&](const Report::Range& range) {
+      out.member("name", range.name);
+      out.member("calls", range.calls);
+      out.member("host_ns", range.host_ns);
+      out.member("host_self_ns", range.host_self_ns);
+      out.member("commands", range.commands);
+      out.member("device_ns", range.device_ns);
+      out.member("device_self_ns", range.device_self_ns);
+    });
     array(out, "memory", report.memory, [&](const Report::Memory& memory) {
       out.member("process", memory.pid);
       out.member("context", memory.context);

@@ -153,6 +153,7 @@ ReportSink::DeviceSums& ReportSink::device_sums(const DeviceActivity& activity) 
 
 /// What every command adds to its device.
 void ReportSink::add_command(const DeviceActivity& activity) {
+  range_usage_.add(activity);
   if (activity.state == CommandState::refused) return;
   DeviceSums& sums = device_sums(activity);
   ++sums.commands;
@@ -390,7 +391,8 @@ Report ReportSink::take_report() {
   report.api = take_api();
   report.slowest_calls = std::move(slowest_);
   for (auto& [key, call] : failed_) report.failed_calls.push_back(std::move(call));
-  report.memory = memory_.take(*definitions_, static_cast<std::int64_t>(manifest_->start_monotonic_ns));
+  report.ranges = range_usage_.take(ranges_);
+  report.memory = memory_.take(*definitions_, ranges_, static_cast<std::int64_t>(manifest_->start_monotonic_ns));
   report.clocks = take_clocks();
   if (!overhead_samples_.empty()) report.overhead.program_ns = overhead_ns();
   return report;

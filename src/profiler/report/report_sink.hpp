@@ -10,15 +10,17 @@
 #include <utility>
 #include <vector>
 
+#include "profiler/report/annotated_ranges.hpp"
 #include "profiler/report/memory_usage.hpp"
+#include "profiler/report/range_usage.hpp"
 #include "profiler/report/statistics.hpp"
 #include "xpu/profiler/report.hpp"
 #include "xpu/profiler/sink.hpp"
 
 namespace xpu::profiler {
 
-/// Gathers activities into a `Report`. Memory: 16 bytes per timed command for exact percentiles and 16 for the busy time,
-/// 48 per event of memory.
+/// Gathers activities into a `Report`. Memory: 16 bytes per timed command for exact percentiles, 16 for the busy time and 24
+/// for ranges, 48 per event of memory.
 ///
 /// Everything is summed up under keys that do not depend on the order of arrival, and put into order at the end.
 class ReportSink final : public Sink {
@@ -34,7 +36,7 @@ class ReportSink final : public Sink {
   void handle_synchronization_activity(const SynchronizationActivity& activity) override;
   void handle_overhead_activity(const OverheadActivity& activity) override;
   void handle_memory_activity(const MemoryActivity& activity) override { memory_.add(activity); }
-  void handle_annotation_activity(const AnnotationActivity& activity) override { memory_.add(activity); }
+  void handle_annotation_activity(const AnnotationActivity& activity) override { ranges_.add(activity); }
 
   /// After the session has run: everything but the books and the name of the recording.
   Report take_report();
@@ -101,6 +103,8 @@ class ReportSink final : public Sink {
   std::vector<ApiSums> api_;  // by name index
   std::vector<Report::Call> slowest_;
   std::map<std::pair<std::string, std::int32_t>, Report::Call> failed_;
+  AnnotatedRanges ranges_;
+  RangeUsage range_usage_;
   MemoryUsage memory_;
   struct OverheadSample {
     std::uint64_t duration_ns, count;

@@ -73,6 +73,7 @@ class ReportText {
     transfers("Fills", report_.fills);
     api();
     calls();
+    ranges();
     memory();
     books();
     return std::move(text_);
@@ -86,6 +87,7 @@ class ReportText {
   void transfers(std::string_view title, const std::vector<Report::Transfer>& transfers);
   void api();
   void calls();
+  void ranges();
   void memory();
   void memory_details(const Report::Memory& row);
   std::string context_name(const Report::Memory& row) const { return fmt::format("context {}{}", row.context, of_process(row.pid)); }
@@ -335,6 +337,31 @@ void ReportText::calls() {
                                      call.calls == 1 ? "once" : fmt::format("{} times", with_thousands(call.calls)))) +
              fmt::format(", first at {}{}", signed_duration_text(call.start_ns), of_process(call.pid)));
   }
+}
+
+void ReportText::ranges() {
+  if (report_.ranges.empty()) {
+    if (!options_.ranges_regex.empty()) line(fmt::format("\nNo annotated range matches '{}'.", printable(options_.ranges_regex)));
+    return;
+  }
+  const std::vector<Report::Range> rows = top_rows(report_.ranges);
+  const TimeColumn host(rows, [](const Report::Range& row) { return signed_time(row.host_ns); });
+  const TimeColumn host_self(rows, [](const Report::Range& row) { return signed_time(row.host_self_ns); });
+  const TimeColumn device(rows, [](const Report::Range& row) { return signed_time(row.device_ns); });
+  const TimeColumn device_self(rows, [](const Report::Range& row) { return signed_time(row.device_self_ns); });
+  TextTable table("Annotated ranges");
+  table.add_column("calls");
+  table.add_column(host.heading("host"));
+  table.add_column(host_self.heading("host self"), 1);
+  table.add_column("commands", 2);
+  table.add_column(device.heading("device"));
+  table.add_column(device_self.heading("device self"));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Report::Range& row = rows[i];
+    table.add_row({printable(row.name), row.calls == 0 ? "-" : with_thousands(row.calls), host.cell(i), host_self.cell(i),
+                   with_thousands(row.commands), device.cell(i), device_self.cell(i)});
+  }
+  finish_table(table, rows.size(), report_.ranges.size());
 }
 
 void ReportText::memory() {
