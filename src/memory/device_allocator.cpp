@@ -183,6 +183,27 @@ DeviceStatistics DeviceAllocator::statistics() const {
   return result;
 }
 
+std::uint64_t DeviceAllocator::requested_bytes() const noexcept {
+  std::int64_t bytes = 0;
+  arenas_.for_each([&](Arena& arena) {
+    const FutexLockGuard lock(arena.lock);
+    arena.take_remote_frees();
+    bytes += arena.value(kAllPools, kRequestedBytes);
+  });
+  return static_cast<std::uint64_t>(bytes);
+}
+
+std::optional<std::uint64_t> DeviceAllocator::requested_bytes_of(const void* pointer) const noexcept {
+  const auto address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(pointer));
+  const BlockIndex index = addresses_.find(address).block;
+  const Block& block = blocks_[index];
+  if (index == 0 || block.begin() != address) return std::nullopt;
+  Arena& arena = arenas_.at(block.arena.load(std::memory_order_relaxed));
+  const FutexLockGuard lock(arena.lock);
+  if (!block.is(BlockState::live) || block.begin() != address) return std::nullopt;
+  return block.requested_bytes;
+}
+
 void DeviceAllocator::reset_accumulated() {
   const Sums now = sum();
   memory_.reset_accumulated();

@@ -78,6 +78,9 @@ class DeviceAllocator {
   bool is_expandable() const noexcept { return is_expandable_; }
 
   DeviceStatistics statistics() const;
+  std::uint64_t requested_bytes() const noexcept;
+  /// Of the live block that begins there; nothing when there is none.
+  std::optional<std::uint64_t> requested_bytes_of(const void* pointer) const noexcept;
   void reset_peaks();
   void reset_accumulated();
   Snapshot snapshot() const;

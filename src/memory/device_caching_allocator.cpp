@@ -2,12 +2,22 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 
+#include "base/probe.hpp"
 #include "memory/device_allocator.hpp"
 #include "memory/device_memory.hpp"
 
 namespace xpu::memory {
+
+AllocationListener::~AllocationListener() = default;
+
+namespace {
+
+bool is_profiled() noexcept { return probe::subscriber() != nullptr; }
+
+}  // namespace
 
 DeviceCachingAllocator::DeviceCachingAllocator(std::unique_ptr<DeviceAllocator> allocator) noexcept : allocator_(std::move(allocator)) {}
 DeviceCachingAllocator::~DeviceCachingAllocator() = default;
@@ -32,11 +42,36 @@ Result<std::unique_ptr<DeviceCachingAllocator>> DeviceCachingAllocator::create(h
   return std::unique_ptr<DeviceCachingAllocator>(new DeviceCachingAllocator(std::move(allocator)));
 }
 
-Result<void*> DeviceCachingAllocator::allocate(std::size_t bytes, const StreamRef& stream) { return allocator_->allocate(bytes, stream); }
+Result<void*> DeviceCachingAllocator::allocate(std::size_t bytes, const StreamRef& stream) {
+  if (is_profiled()) [[unlikely]]
+    return tell(allocator_->allocate(bytes, stream), bytes);
+  return allocator_->allocate(bytes, stream);
+}
 Result<void*> DeviceCachingAllocator::allocate(std::size_t bytes, const StreamRef& stream, const DevicePool& pool) {
+  if (is_profiled()) [[unlikely]]
+    return tell(allocator_->allocate(bytes, stream, pool.slot_), bytes);
   return allocator_->allocate(bytes, stream, pool.slot_);
 }
-Result<> DeviceCachingAllocator::free(void* address) { return allocator_->free(address); }
+Result<> DeviceCachingAllocator::free(void* address) {
+  if (is_profiled()) [[unlikely]]
+    return tell_and_free(address);
+  return allocator_->free(address);
+}
+
+Result<void*> DeviceCachingAllocator::tell(Result<void*> allocated, std::size_t bytes) const {
+  if (listener_ != nullptr && allocated && *allocated != nullptr) listener_->allocated(*allocated, bytes);
+  return allocated;
+}
+Result<> DeviceCachingAllocator::tell_and_free(void* address) {
+  if (listener_ != nullptr && !allocator_->is_closed()) {
+    if (const std::optional<std::uint64_t> bytes = allocator_->requested_bytes_of(address)) listener_->freeing(address, *bytes);
+  }
+  return allocator_->free(address);
+}
+std::uint64_t DeviceCachingAllocator::requested_bytes() const noexcept {
+  return allocator_->is_closed() ? 0 : allocator_->requested_bytes();
+}
+
 bool DeviceCachingAllocator::record_use(void* address, const StreamRef& stream) {
   return !allocator_->is_closed() && allocator_->record_use(address, stream);
 }

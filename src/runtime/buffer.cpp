@@ -63,8 +63,7 @@ Result<Buffer> Buffer::allocate_on(DeviceState& device, std::size_t bytes, Memor
     const memory::StreamRef owner = stream == nullptr ? memory::StreamRef{} : memory_ref(*stream->state_);
     XPU_TRY_ASSIGN(data, call.finish(allocate_from(device, bytes, kind, owner)));
   }
-  const std::uint64_t total = device.allocated_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  publish_memory(device, probe::MemoryAction::allocate, kind, data, bytes, total);
+  device.memory.publish_buffer(device, kind, data, bytes);
   reached(gpu_trace::Point::memory_allocation, data);
   return Buffer(data, bytes, kind, device.index, stream != nullptr);
 }
@@ -108,8 +107,7 @@ void Buffer::release() noexcept {
       });
     }
     // Told before its address can be another block's.
-    const std::uint64_t total = device.allocated_bytes.fetch_sub(size_bytes_, std::memory_order_relaxed) - size_bytes_;
-    publish_memory(device, probe::MemoryAction::release, kind_, data_, size_bytes_, total);
+    device.memory.publish_end_of_buffer(device, kind_, data_, size_bytes_);
     if (kind_ == MemoryKind::host) {
       static_cast<void>(host_allocator_of(device).free(data_));
     } else {

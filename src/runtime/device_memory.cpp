@@ -65,6 +65,16 @@ Result<hal::MemoryInfo> MemorySource::info() {
   return driver_.info();
 }
 
+void MemoryPublisher::allocated(const void* address, std::size_t bytes) noexcept {
+  if (!is_memory_listened_to()) return;
+  publish_memory(device_, probe::MemoryAction::allocate, kind_, address, bytes, device_.memory.allocated_bytes());
+}
+
+void MemoryPublisher::freeing(const void* address, std::size_t bytes) noexcept {
+  if (!is_memory_listened_to()) return;
+  publish_memory(device_, probe::MemoryAction::release, kind_, address, bytes, device_.memory.allocated_bytes() - bytes);
+}
+
 namespace {
 
 /// What XPU_MEMORY_CONF says, read once.
@@ -132,6 +142,7 @@ Result<memory::DeviceCachingAllocator*> DeviceMemory::caching_allocator(DeviceSt
   XPU_TRY_ASSIGN(std::unique_ptr<MemorySource> source, make_source(device, kind));
   XPU_TRY_ASSIGN(auto made, memory::DeviceCachingAllocator::create(*source, StreamProgress::instance(), *memory_config(), device.index));
   XPU_TRY(set_up(*made, *memory_debug(), device.index));
+  made->set_listener(*new MemoryPublisher(device, kind));
   static_cast<void>(source.release());  // as long as the allocator: for ever
   place.store(made.get(), std::memory_order_release);
   return made.release();
@@ -169,6 +180,32 @@ Result<memory::Allocator*> DeviceMemory::make_buffer_allocator(DeviceState& devi
   const base::MutexLock lock(mutex_);
   memory::Allocator* expected = nullptr;
   return place.compare_exchange_strong(expected, made, std::memory_order_acq_rel) ? made : expected;
+}
+
+bool DeviceMemory::is_published(hal::MemoryKind kind) const noexcept {
+  if (kind == hal::MemoryKind::host) return false;
+  if (kind == hal::MemoryKind::shared) return true;
+  return device_buffers_.load(std::memory_order_acquire) == device_.load(std::memory_order_acquire);
+}
+
+void DeviceMemory::publish_buffer(const DeviceState& device, hal::MemoryKind kind, const void* address, std::size_t bytes) noexcept {
+  if (is_published(kind)) return;
+  other_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  if (is_memory_listened_to()) publish_memory(device, probe::MemoryAction::allocate, kind, address, bytes, allocated_bytes());
+}
+
+void DeviceMemory::publish_end_of_buffer(const DeviceState& device, hal::MemoryKind kind, const void* address, std::size_t bytes) noexcept {
+  if (is_published(kind)) return;
+  other_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  if (is_memory_listened_to()) publish_memory(device, probe::MemoryAction::release, kind, address, bytes, allocated_bytes());
+}
+
+std::uint64_t DeviceMemory::allocated_bytes() const noexcept {
+  std::uint64_t bytes = other_bytes_.load(std::memory_order_relaxed);
+  for (const auto* place : {&device_, &shared_}) {
+    if (const memory::DeviceCachingAllocator* allocator = place->load(std::memory_order_acquire)) bytes += allocator->requested_bytes();
+  }
+  return bytes;
 }
 
 Result<> DeviceMemory::replace(std::shared_ptr<memory::Allocator> allocator) {

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "base/mutex.hpp"
@@ -37,6 +38,18 @@ class MemorySource final : public hal::MemoryProvider {
   const DeviceState& device_;
 };
 
+/// Publishes what is allocated from a caching allocator, by a buffer or by whoever else asks it.
+class MemoryPublisher final : public memory::AllocationListener {
+ public:
+  MemoryPublisher(DeviceState& device, hal::MemoryKind kind) noexcept : device_(device), kind_(kind) {}
+  void allocated(const void* address, std::size_t bytes) noexcept override;
+  void freeing(const void* address, std::size_t bytes) noexcept override;
+
+ private:
+  DeviceState& device_;
+  const hal::MemoryKind kind_;
+};
+
 /// The allocators of one device, made when they are first asked for; they live for ever. Thread-safe. Errors of what makes one: unsupported
 /// when the opened device has no such memory; what is wrong with `XPU_MEMORY_CONF` or `XPU_MEMORY_DEBUG`.
 class DeviceMemory {
@@ -50,6 +63,12 @@ class DeviceMemory {
       return known;
     return make_buffer_allocator(device, kind);
   }
+  /// What a buffer has from an allocator that does not publish it: the buffer does. Not of what `caching_allocator` gives.
+  void publish_buffer(const DeviceState& device, hal::MemoryKind kind, const void* address, std::size_t bytes) noexcept;
+  /// Before it is freed.
+  void publish_end_of_buffer(const DeviceState& device, hal::MemoryKind kind, const void* address, std::size_t bytes) noexcept;
+  /// What the program has of this device, as it asked for, wherever it comes from.
+  std::uint64_t allocated_bytes() const noexcept;
   /// Error failed_precondition when buffers of device memory come from an allocator already.
   Result<> replace(std::shared_ptr<memory::Allocator> allocator) XPU_EXCLUDES(mutex_);
 
@@ -63,12 +82,14 @@ class DeviceMemory {
     return kind == hal::MemoryKind::shared ? shared_buffers_ : device_buffers_;
   }
   Result<memory::Allocator*> make_buffer_allocator(DeviceState& device, hal::MemoryKind kind) XPU_EXCLUDES(mutex_);
+  bool is_published(hal::MemoryKind kind) const noexcept;
 
   base::Mutex mutex_;  // held while the driver is tried
   std::atomic<memory::DeviceCachingAllocator*> device_{nullptr}, shared_{nullptr};
   std::atomic<memory::HostCachingAllocator*> host_{nullptr};
   std::atomic<memory::GuardedAllocator*> guarded_{nullptr};  // of device memory
   std::atomic<memory::Allocator*> device_buffers_{nullptr}, shared_buffers_{nullptr};
+  std::atomic<std::uint64_t> other_bytes_{0};  // of buffers from any other than the caching ones, which know themselves
 };
 
 }  // namespace xpu::runtime

@@ -61,10 +61,15 @@ bool forget_memory(const void* address) noexcept {
   return ranges().erase(reinterpret_cast<std::uintptr_t>(address)) != 0;
 }
 
+bool is_memory_listened_to() noexcept {
+  const probe::Subscriber* subscriber = listener();
+  return subscriber != nullptr && (subscriber->wanted.load(std::memory_order_relaxed) & probe::kMemory) != 0;
+}
+
 void publish_memory(const DeviceState& device, probe::MemoryAction action, hal::MemoryKind kind, const void* address, std::size_t bytes,
                     std::uint64_t total) noexcept {
   const probe::Subscriber* subscriber = listener();
-  if (subscriber == nullptr || (subscriber->wanted.load(std::memory_order_relaxed) & probe::kMemory) == 0) return;
+  if (subscriber == nullptr) return;
   probe::MemoryEvent event;
   event.time_ns = now_ns();
   event.address = reinterpret_cast<std::uintptr_t>(address);

@@ -54,7 +54,9 @@ void set_api_names(const ApiNames& names) noexcept;
 void remember_memory(const void* address, std::size_t bytes, hal::MemoryKind kind, const DeviceState& device);
 /// False when it is none.
 bool forget_memory(const void* address) noexcept;
-/// `total`: bytes of the device that are allocated now.
+/// Whether somebody wants to hear of memory now.
+bool is_memory_listened_to() noexcept;
+/// Then. `total`: bytes of the device that are allocated now.
 void publish_memory(const DeviceState& device, probe::MemoryAction action, hal::MemoryKind kind, const void* address, std::size_t bytes,
                     std::uint64_t total) noexcept;
 probe::CopyDetail describe_copy(const DeviceState& device, const void* destination, const void* source, std::size_t bytes) noexcept;

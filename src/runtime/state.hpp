@@ -94,7 +94,6 @@ struct DeviceState {
   };
   std::map<void*, External> externals XPU_GUARDED_BY(mutex);
   std::atomic<std::uint64_t> last_clock_reading_ns{0};
-  std::atomic<std::uint64_t> allocated_bytes{0};  ///< By `Buffer`, of all kinds.
   DeviceMemory memory;
   std::array<std::atomic<PeerAccess>, kMaxDevices> peers{};  ///< By the other device's index.
 };

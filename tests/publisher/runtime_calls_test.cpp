@@ -186,6 +186,37 @@ TEST_F(RuntimeCallsTest, MemoryIsSummedAndBalancesAtTheEnd) {
   EXPECT_TRUE(subscriber_.objects(probe::ObjectKind::device).contains(events[0].device));
 }
 
+TEST_F(RuntimeCallsTest, WhatIsAllocatedWithoutABufferIsPublishedToo) {
+  memory::DeviceCachingAllocator& allocator = *Device::get(0).value().allocator().value();
+  const Stream stream = fresh_stream();
+  const auto pool = allocator.create_pool();
+  void* const block = allocator.allocate(1000, stream.memory_ref()).value();
+  const Buffer buffer = Buffer::allocate(24).value();
+  void* const of_pool = allocator.allocate(100, stream.memory_ref(), *pool).value();
+  EXPECT_EQ(allocator.allocate(0, stream.memory_ref()).value(), nullptr);
+  EXPECT_EQ(allocator.requested_bytes(), 1124u);
+  allocator.free(block).value();
+  EXPECT_FALSE(allocator.free(block).has_value()) << "freed twice: published once";
+  std::thread([&] { allocator.free(of_pool).value(); }).join();
+  EXPECT_FALSE(allocator.free(&allocator).has_value());
+  const auto events = subscriber_.memory_events();
+  std::vector<std::uint64_t> totals, bytes;
+  for (const auto& event : events) {
+    totals.push_back(event.total_bytes);
+    bytes.push_back(event.bytes);
+    EXPECT_EQ(event.type, probe::MemoryType::device);
+    EXPECT_EQ(event.device, events[0].device);
+    EXPECT_EQ(event.context, events[0].context);
+  }
+  EXPECT_THAT(bytes, ElementsAre(1000, 24, 100, 1000, 100));
+  EXPECT_THAT(totals, ElementsAre(1000, 1024, 1124, 124, 24));
+  ASSERT_EQ(events.size(), 5u);
+  EXPECT_EQ(events[0].address, reinterpret_cast<std::uintptr_t>(block));
+  EXPECT_EQ(events[3].address, events[0].address);
+  EXPECT_EQ(events[3].action, probe::MemoryAction::release);
+  EXPECT_EQ(events[4].address, reinterpret_cast<std::uintptr_t>(of_pool));
+}
+
 // When its memory serves again is the allocator's affair: it may stay with the stream for ever.
 TEST_F(RuntimeCallsTest, MemoryIsReleasedWhenItsOwnerLetsGoOfItThoughWorkStillUsesIt) {
   if (!Device::get(0).value().capabilities().value()->concurrent_operations) GTEST_SKIP() << "work would not go on meanwhile";

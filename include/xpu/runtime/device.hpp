@@ -54,7 +54,8 @@ class XPU_EXPORT Device {
   Result<MemoryInfo> memory_info() const;
   /// The caching allocator of the device's memory, for whoever wants its statistics, snapshots, histories, pools and limits, or blocks
   /// without a Buffer round them: `allocate(bytes, stream.memory_ref())`. Its options are those of the environment variable
-  /// `XPU_MEMORY_CONF`, and what it tells by itself is said by `XPU_MEMORY_DEBUG` (docs/memory.md). Opens the device; lives for ever.
+  /// `XPU_MEMORY_CONF`, and what it tells by itself is said by `XPU_MEMORY_DEBUG` (docs/memory.md). What anybody allocates from it is on
+  /// record like buffers. Opens the device; lives for ever.
   /// Errors: invalid_argument when a variable makes no sense, unsupported without memory of its own.
   Result<memory::DeviceCachingAllocator*> allocator() const;
   /// From now on device memory of buffers comes from this allocator, a PluggableAllocator or one's own, which is kept for ever. Error
