@@ -7,10 +7,11 @@
     tools/mutate.py --list                  the rows, with what each bug is
 
 A patch begins with a comment that says what the bug is, and may have a line "environment: sim" (the default is host) and a line
-"tests: PROGRAM FILTER" (the default is the program acceptance and the tests that are named after the row). It is applied to a copy of
-the tree in build/mutants, which has a build folder of its own. Before that the tests of the row must pass without the bug, so that a
-broken environment is not taken for a bug that was found. Found is: the tests fail, crash or take too long. Everything else is an error:
-a patch that does not apply, a library that does not build, tests that pass.
+"tests: PROGRAM FILTER" (the default is the program acceptance and the tests that are named after the row), or "gate: TEST PROGRAM" for
+the CTest entry of a gate and the program that it runs. It is applied to a copy of the tree in build/mutants, which has build folders of
+its own, of which that for gates is optimised. Before that the tests of the row must pass without the bug, so that a broken environment
+is not taken for a bug that was found. Found is: the tests fail, crash or take too long. Everything else is an error: a patch that does
+not apply, a library that does not build, tests that pass.
 """
 
 import argparse
@@ -29,13 +30,26 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PATCHES = ROOT / "tests" / "mutations"
 WORK = ROOT / "build" / "mutants"
 TREE = WORK / "tree"
-BUILD = WORK / "build"
 BUILD_LIMIT_S = 1200
 TEST_LIMIT_S = 200
+GATE_LIMIT_S = 400  # above CTest's own
+SETTINGS = ("environment: ", "tests: ", "gate: ")
 ENVIRONMENTS = {
     "host": {"XPU_DRIVER": "host", "XPU_HOST_DEVICES": "2"},
     "sim": {"XPU_DRIVER": "sim", "XPU_SIM_PROGRAM": str(ROOT / "tests" / "acceptance" / "two_devices.sim")},
 }
+
+
+class Build:
+    """A build folder of the copy. Gates count instructions, which says nothing about code that is not optimised."""
+
+    def __init__(self, folder, *options):
+        self.folder = WORK / folder
+        self.options = options
+
+
+TESTS = Build("build", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0", "-DXPU_BUILD_BENCH=OFF")
+GATES = Build("build_gates", "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O2 -DNDEBUG", "-DXPU_BUILD_BENCH=ON")
 
 
 class Mutation:
@@ -45,10 +59,14 @@ class Mutation:
         lines = path.read_text(encoding="utf-8").splitlines()
         self.files = [line.removeprefix("+++ b/") for line in lines if line.startswith("+++ b/")]
         comment = [line[2:].strip() for line in lines if line.startswith("# ")]
-        settings = {name: value for name, value in (line.split(": ", 1) for line in comment if line.startswith(("environment: ", "tests: ")))}
-        self.bug = " ".join(line for line in comment if not line.startswith(("environment: ", "tests: ")))
+        settings = {name: value for name, value in (line.split(": ", 1) for line in comment if line.startswith(SETTINGS))}
+        self.bug = " ".join(line for line in comment if not line.startswith(SETTINGS))
         self.environment = settings.get("environment", "host")
-        self.program, self.filter = settings.get("tests", f"acceptance *{self.row}_*").split(" ", 1)
+        self.build = GATES if "gate" in settings else TESTS
+        if self.build is GATES:
+            self.gate, self.program = settings["gate"].split(" ", 1)
+        else:
+            self.program, self.filter = settings.get("tests", f"acceptance *{self.row}_*").split(" ", 1)
         if not self.bug:
             sys.exit(f"mutate: {path}: its first lines must say what the bug is, after '# '")
         if self.environment not in ENVIRONMENTS:
@@ -118,44 +136,54 @@ def refresh_tree():
             path.unlink()
 
 
-def build(programs):
+def build(mutations):
     """None, or the end of what the compiler said."""
-    commands = [["cmake", "--build", BUILD, "--parallel", str(os.cpu_count()), "--target", *sorted(programs)]]
-    if not (BUILD / "build.ninja").is_file():
-        commands.insert(
-            0,
-            ["cmake", "-S", TREE, "-B", BUILD, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0", "-DCMAKE_UNITY_BUILD=ON"]
-            + ["-DXPU_BUILD_TESTS=ON", "-DXPU_BUILD_BENCH=OFF", "-DXPU_BUILD_INTERCEPTORS=OFF"],
-        )
-    for command in commands:
-        code, output = run(command, BUILD_LIMIT_S)
-        if code != 0:
-            return output[-4000:]
+    for kind in (TESTS, GATES):
+        programs = {mutation.program for mutation in mutations if mutation.build is kind}
+        if not programs:
+            continue
+        commands = [["cmake", "--build", kind.folder, "--parallel", str(os.cpu_count()), "--target", *sorted(programs)]]
+        if not (kind.folder / "build.ninja").is_file():
+            commands.insert(
+                0,
+                ["cmake", "-S", TREE, "-B", kind.folder, "-G", "Ninja", "-DCMAKE_UNITY_BUILD=ON"]
+                + ["-DXPU_BUILD_TESTS=ON", "-DXPU_BUILD_INTERCEPTORS=OFF", *kind.options],
+            )
+        for command in commands:
+            code, output = run(command, BUILD_LIMIT_S)
+            if code != 0:
+                return output[-4000:]
     return None
 
 
 def run_row(mutation):
     """Exit code (None: the limit) and output of the row's tests."""
-    program = BUILD / "bin" / mutation.program
     env = environment(XPU_CACHE_DIR=str(WORK / "kernel_cache"), **ENVIRONMENTS[mutation.environment])
+    if mutation.build is GATES:
+        command = ["ctest", "--test-dir", GATES.folder, "--tests-regex", f"^{mutation.gate}$", "--no-tests=error", "--output-on-failure"]
+        return run(command, GATE_LIMIT_S, env)
+    program = TESTS.folder / "bin" / mutation.program
     return run([program, f"--gtest_filter={mutation.filter}", "--gtest_fail_fast", "--gtest_brief=1"], TEST_LIMIT_S, env)
 
 
 def count_passed(output):
     # The last one: tests show what processes of their own said, too.
     counts = re.findall(r"^\[  PASSED  \] (\d+) test", output, re.MULTILINE)
-    return int(counts[-1]) if counts else 0
+    # A gate that was skipped did not pass, for all that CTest ends with 0.
+    return int(counts[-1]) if counts else len(re.findall(r"^ *\d+/\d+ Test .* Passed ", output, re.MULTILINE))
 
 
 def try_bug(mutation):
     """None when the row's tests find the bug that is in the tree now, else the reason why this is an error."""
-    failure = build({mutation.program})
+    failure = build([mutation])
     if failure is not None:
         return f"the library with the bug does not build:\n{failure}"
     code, output = run_row(mutation)
     if code == 0:
         return f"the tests of {mutation.row} pass with the bug: {mutation.bug}"
     found_by = re.findall(r"^\[  FAILED  \] ([^ ,\n]+[._][^ ,\n]+)", output, re.MULTILINE)
+    if mutation.build is GATES:
+        found_by = [mutation.gate]
     how = f"{found_by[-1]} fails" if found_by else "the tests take too long" if code is None else f"the tests end with {code}"
     print(f"{mutation.row}: found, {how}", flush=True)
     return None
@@ -180,7 +208,7 @@ def check(mutation):
 def check_all(mutations):
     WORK.mkdir(parents=True, exist_ok=True)
     refresh_tree()
-    failure = build({mutation.program for mutation in mutations})
+    failure = build(mutations)
     if failure is not None:
         sys.exit(f"mutate: the project does not build without a bug:\n{failure}")
     for mutation in mutations:

@@ -33,7 +33,7 @@ declare -rA stage_packages=(
   [tsan]="g++ $build_packages $test_packages"
   [clang]="clang-19 clang-tidy-19 $build_packages $test_packages"
   [release]="g++ $build_packages $test_packages valgrind"
-  [end_to_end]="g++ $build_packages $test_packages clpeak hashcat libclblast-dev python3-pyopencl"
+  [end_to_end]="g++ $build_packages $test_packages clpeak hashcat libclblast-dev python3-pyopencl valgrind"
   [fuzz]="clang-19 libclang-rt-19-dev llvm-19 $build_packages libgtest-dev libgmock-dev"
 )
 
