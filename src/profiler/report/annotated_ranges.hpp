@@ -9,6 +9,9 @@
 
 namespace xpu::profiler {
 
+/// Where what happened in no range is counted.
+inline constexpr const char* kNoRange = "(no range)";
+
 struct AnnotatedRange {
   std::int64_t begin_ns, end_ns;  ///< The latest there is where the end is not known.
   const NameDefinition* name;

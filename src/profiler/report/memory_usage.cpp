@@ -12,7 +12,6 @@ namespace xpu::profiler {
 namespace {
 
 constexpr std::size_t kTimelineSteps = 64;
-constexpr const char* kNoRange = "(no range)";
 constexpr const char* kBefore = "(before the recording)";
 
 }  // namespace

@@ -8,8 +8,6 @@
 namespace xpu::profiler {
 namespace {
 
-constexpr const char* kNoRange = "(no range)";
-
 void add_time(std::optional<std::uint64_t>& sum, std::uint64_t ns) { sum = sum.value_or(0) + ns; }
 
 std::uint64_t length_ns(const AnnotatedRange& range) {

@@ -20,7 +20,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-Report built(const ScriptedSource& source, const ReportOptions& options = {}) {
+Report report_of(const ScriptedSource& source, const ReportOptions& options = {}) {
   Result<Report> report = build_report(source, {}, options);
   EXPECT_TRUE(report) << report.error().message;
   return *std::move(report);
@@ -74,14 +74,14 @@ class RangeUsageTest : public testing::Test {
 TEST_F(RangeUsageTest, TimesAreOfARangeAndOfItselfAlone) {
   two_steps();
   source_.shuffle(3);
-  EXPECT_THAT(rows_of(built(source_)), ElementsAre(Row("step", 1, 500, 350, 3, 317, 300), Row("forward", 2, 150, 150, 2, 17, 17),
-                                                   Row("(no range)", 0, -1, -1, 1, 5, 5)));
+  EXPECT_THAT(rows_of(report_of(source_)), ElementsAre(Row("step", 1, 500, 350, 3, 317, 300), Row("forward", 2, 150, 150, 2, 17, 17),
+                                                       Row("(no range)", 0, -1, -1, 1, 5, 5)));
 }
 
 TEST_F(RangeUsageTest, WithoutRangesThereIsNoTable) {
   submit(2'150, 10);
   source_.add_annotation(AnnotationType::mark, 2'000, "mark");
-  EXPECT_THAT(built(source_).ranges, IsEmpty());
+  EXPECT_THAT(report_of(source_).ranges, IsEmpty());
 }
 
 TEST_F(RangeUsageTest, ARangeInsideOfOneOfItsNameCountsOnce) {
@@ -90,7 +90,7 @@ TEST_F(RangeUsageTest, ARangeInsideOfOneOfItsNameCountsOnce) {
   submit(2'150, 10);
   end(2'200);
   end(2'300);
-  EXPECT_THAT(rows_of(built(source_)), ElementsAre(Row("solve", 2, 300, 300, 1, 10, 10)));
+  EXPECT_THAT(rows_of(report_of(source_)), ElementsAre(Row("solve", 2, 300, 300, 1, 10, 10)));
 }
 
 TEST_F(RangeUsageTest, ThreadsHaveRangesOfTheirOwn) {
@@ -98,7 +98,7 @@ TEST_F(RangeUsageTest, ThreadsHaveRangesOfTheirOwn) {
   begin(2'000, "loader", 2);
   submit(2'100, 10);  // by the first thread
   end(2'200, 2);
-  EXPECT_THAT(rows_of(built(source_)), ElementsAre(Row("(no range)", 0, -1, -1, 1, 10, 10), Row("loader", 1, 200, 200, 0, -1, -1)));
+  EXPECT_THAT(rows_of(report_of(source_)), ElementsAre(Row("(no range)", 0, -1, -1, 1, 10, 10), Row("loader", 1, 200, 200, 0, -1, -1)));
 }
 
 TEST_F(RangeUsageTest, ARangeThatNeverEndedHasNoTimeOnTheHost) {
@@ -106,13 +106,13 @@ TEST_F(RangeUsageTest, ARangeThatNeverEndedHasNoTimeOnTheHost) {
   begin(2'100, "inner");
   end(2'200);
   submit(9'000, 10);
-  EXPECT_THAT(rows_of(built(source_)), ElementsAre(Row("outer", 1, -1, -1, 1, 10, 10), Row("inner", 1, 100, 100, 0, -1, -1)));
+  EXPECT_THAT(rows_of(report_of(source_)), ElementsAre(Row("outer", 1, -1, -1, 1, 10, 10), Row("inner", 1, 100, 100, 0, -1, -1)));
 }
 
 TEST_F(RangeUsageTest, TheOwnDeviceTimesOfAllRowsAreAllDeviceTime) {
   two_steps();
   std::uint64_t sum_ns = 0;
-  for (const Report::Range& range : built(source_).ranges) sum_ns += range.device_self_ns.value_or(0);
+  for (const Report::Range& range : report_of(source_).ranges) sum_ns += range.device_self_ns.value_or(0);
   EXPECT_EQ(sum_ns, 10u + 300u + 7u + 5u);
 }
 
@@ -120,7 +120,7 @@ TEST_F(RangeUsageTest, RowsAreSortedAndFiltered) {
   two_steps();
   const auto names = [&](const ReportOptions& options) {
     std::vector<std::string> all;
-    for (const Report::Range& range : built(source_, options).ranges) all.push_back(range.name);
+    for (const Report::Range& range : report_of(source_, options).ranges) all.push_back(range.name);
     return all;
   };
   EXPECT_THAT(names({.sort = "calls"}), ElementsAre("forward", "step", "(no range)"));
@@ -131,7 +131,7 @@ TEST_F(RangeUsageTest, RowsAreSortedAndFiltered) {
 
 TEST_F(RangeUsageTest, TextJsonAndCsvSayTheSame) {
   two_steps();
-  const Report report = built(source_);
+  const Report report = report_of(source_);
   const std::string text = report_text(report, {});
   EXPECT_THAT(text, HasSubstr("Annotated ranges  calls  host ns  host self ns  commands  device ns  device self ns"));
   EXPECT_THAT(text, testing::ContainsRegex("forward +2 +150 +150 +2 +17 +17\n"));
@@ -146,13 +146,14 @@ TEST_F(RangeUsageTest, TextJsonAndCsvSayTheSame) {
   EXPECT_EQ(json["ranges"][0]["name"], "step");
   EXPECT_EQ(json["ranges"][0]["device_self_ns"], 300);
   EXPECT_TRUE(json["ranges"][2]["host_ns"].is_null());
-  EXPECT_THAT(report_text(built(source_, {.ranges_regex = "nothing"}), {.ranges_regex = "nothing"}),
+  EXPECT_THAT(report_text(report_of(source_, {.ranges_regex = "nothing"}), {.ranges_regex = "nothing"}),
               HasSubstr("No annotated range matches 'nothing'."));
 }
 
 TEST_F(RangeUsageTest, CallsAreATableToo) {
   source_.add_call("clCreateBuffer", 1'000, 1'250);
-  EXPECT_EQ(report_csv(built(source_), ReportTable::calls), "name,calls,failed,total_ns,max_ns,waits\nclCreateBuffer,1,0,250,250,false\n");
+  EXPECT_EQ(report_csv(report_of(source_), ReportTable::calls),
+            "name,calls,failed,total_ns,max_ns,waits\nclCreateBuffer,1,0,250,250,false\n");
 }
 
 }  // namespace
