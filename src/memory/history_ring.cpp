@@ -74,6 +74,7 @@ void HistoryRing::open_chunk(Writer& writer, std::int64_t stream, const PoolId& 
     full_entries_ += writer.chunk_->count;
     full_.push_back(std::move(writer.chunk_));
   }
+  writer.next_ = writer.end_ = nullptr;  // what is full is not written any more, even if there is no memory for another one
   writer.generation_ = generation;
   writer.chunk_ = std::make_shared_for_overwrite<HistoryChunk>();
   writer.chunk_->stream = stream;
