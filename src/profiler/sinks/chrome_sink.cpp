@@ -7,16 +7,14 @@
 
 #include "profiler/sinks/chrome_text.hpp"
 #include "profiler/sinks/json_writer.hpp"
+#include "profiler/sinks/names.hpp"
 #include "profiler/time_difference.hpp"
-#include "xpu/trace/conservation.hpp"
 
 namespace xpu::profiler {
 namespace {
 
 using std::to_string;
 
-// Above every process and thread id of Linux.
-constexpr std::uint64_t kFirstMadeUpId = std::uint64_t{1} << 22;
 // The row of lane L of stream S is S + L x this.
 constexpr std::uint64_t kRowsPerLane = 1'000'000;
 // Kineto's order: programs, devices, overhead.
@@ -153,7 +151,7 @@ void ChromeSink::Impl::name_process(const ProcessDefinition& process) {
   if (named_processes[process.index]) return;
   named_processes[process.index] = true;
   const std::string pid = to_string(process.pid);
-  rows_metadata += metadata(pid, "0", "process_name", name_argument(process.name.empty() ? "process " + pid : process.name));
+  rows_metadata += metadata(pid, "0", "process_name", name_argument(row_name(process)));
   rows_metadata += metadata(pid, "0", "process_sort_index", sort_argument(process.index));
 }
 
@@ -161,8 +159,9 @@ const std::string& ChromeSink::Impl::row(const ThreadDefinition& thread) {
   return thread_rows.get(thread.index, [&] {
     name_process(*thread.process);
     const std::string pid = to_string(thread.process->pid);
-    const std::string tid = to_string(thread.os_thread != 0 ? thread.os_thread : kFirstMadeUpId + thread.index);
-    rows_metadata += metadata(pid, tid, "thread_name", name_argument(thread.name.empty() ? "thread " + tid : thread.name));
+    const std::uint64_t thread_id = thread.os_thread != 0 ? thread.os_thread : kFirstMadeUpId + thread.index;
+    const std::string tid = to_string(thread_id);
+    rows_metadata += metadata(pid, tid, "thread_name", name_argument(row_name(thread, thread_id)));
     return "\"pid\":" + pid + ",\"tid\":" + tid + ",\"ts\":";
   });
 }
@@ -182,8 +181,7 @@ void ChromeSink::Impl::name_device(const DeviceDefinition& device) {
   if (named_devices[device.index]) return;
   named_devices[device.index] = true;
   const std::string pid = device_pid(device);
-  const std::string driver = device.driver.empty() ? "" : " (" + device.driver + ')';
-  rows_metadata += metadata(pid, "0", "process_name", name_argument(device.name + driver));
+  rows_metadata += metadata(pid, "0", "process_name", name_argument(row_name(device)));
   rows_metadata += metadata(pid, "0", "process_labels", "\"labels\":" + json_string("XPU " + to_string(device.index)));
   rows_metadata += metadata(pid, "0", "process_sort_index", sort_argument(kDeviceSortIndex + device.index));
 }
@@ -206,11 +204,7 @@ const std::string& ChromeSink::Impl::row(const QueueDefinition& queue, std::uint
     const std::string pid = device_pid(*queue.device);
     const std::uint64_t stream = std::uint64_t{queue.index} + 1;
     const std::string tid = to_string(stream + lane * kRowsPerLane);
-    std::string name = "queue " + to_string(queue.id);
-    if (!queue.name.empty()) name = queue.name + " (" + name + ')';
-    if (definitions->processes.size() > 1) name += " of process " + to_string(queue.process->pid);
-    if (lane != 0) name += " (overlap " + to_string(lane) + ')';
-    rows_metadata += metadata(pid, tid, "thread_name", name_argument(name));
+    rows_metadata += metadata(pid, tid, "thread_name", name_argument(row_name(queue, lane, definitions->processes.size() > 1)));
     rows_metadata += metadata(pid, tid, "thread_sort_index", sort_argument(stream * 1000 + std::min<std::uint32_t>(lane, 999)));
     lanes[lane] = "\"pid\":" + pid + ",\"tid\":" + tid + ",\"ts\":";
   }
@@ -335,8 +329,7 @@ void ChromeSink::handle_memcpy_activity(const MemcpyActivity& activity) {
 void ChromeSink::handle_memset_activity(const MemsetActivity& activity) {
   Impl& impl = *impl_;
   if (!impl.has_slice(activity)) return;
-  impl.begin_command(activity,
-                     ",\n{\"ph\":\"X\",\"cat\":\"gpu_memset\",\"name\":\"Memset (" + place_name(activity.destination, true) + ")\",");
+  impl.begin_command(activity, ",\n{\"ph\":\"X\",\"cat\":\"gpu_memset\",\"name\":\"" + fill_name(activity) + "\",");
   JsonWriter& out = impl.out;
   out.raw(",\"args\":{\"correlation\":");
   out.number(activity.correlation);
@@ -351,9 +344,11 @@ void ChromeSink::handle_memset_activity(const MemsetActivity& activity) {
 void ChromeSink::handle_command_activity(const CommandActivity& activity) {
   Impl& impl = *impl_;
   if (!impl.has_slice(activity)) return;
-  const bool works = activity.command == Command::command_buffer || activity.command == Command::other;
   std::string head = ",\n{\"ph\":\"X\",\"cat\":";
-  head.append(works ? "\"xpu_command\"" : "\"xpu_sync\"").append(",\"name\":\"").append(to_string(activity.command)).append("\",");
+  head.append(works(activity.command) ? "\"xpu_command\"" : "\"xpu_sync\"")
+      .append(",\"name\":\"")
+      .append(to_string(activity.command))
+      .append("\",");
   impl.begin_command(activity, head);
   // Neither "stream" nor "correlation": readers would count a marker as computation, or as the second call of the pair.
   impl.out.raw(",\"args\":{\"queue\":");
@@ -461,10 +456,8 @@ void ChromeSink::handle_loss_activity(const LossActivity& activity) {
   Impl& impl = *impl_;
   JsonWriter& out = impl.out;
   impl.event(",\n{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"xpu_lost\",\"name\":\"");
-  out.number(activity.count);
-  out.raw(activity.commands ? " commands lost (" : " records lost (");
-  out.raw(trace::loss_cause_name(activity.cause));
-  out.raw(")\",");
+  out.raw(loss_name(activity));
+  out.raw("\",");
   if (activity.queue != nullptr) {
     out.raw(impl.row(*activity.queue, 0));
   } else {

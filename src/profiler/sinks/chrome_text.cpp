@@ -1,56 +1,9 @@
 #include "profiler/sinks/chrome_text.hpp"
 
 #include "profiler/sinks/json_text.hpp"
+#include "profiler/sinks/names.hpp"
 
 namespace xpu::profiler {
-namespace {
-
-using std::to_string;
-
-std::string_view short_direction(CopyDirection direction) {
-  switch (direction) {
-    case CopyDirection::host_to_device: return " HtoD";
-    case CopyDirection::device_to_host: return " DtoH";
-    case CopyDirection::device_to_device: return " DtoD";
-    case CopyDirection::host_to_host: return " HtoH";
-    case CopyDirection::peer: return " PtoP";
-    case CopyDirection::unknown: break;
-  }
-  return "";
-}
-
-std::string capitalized(std::string_view word) {
-  std::string text(word);
-  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
-  return text;
-}
-
-std::string triple(const std::uint64_t (&values)[3]) {
-  return '[' + to_string(values[0]) + ',' + to_string(values[1]) + ',' + to_string(values[2]) + ']';
-}
-
-}  // namespace
-
-std::string place_name(MemoryType type, bool device_side) {
-  if (type != MemoryType::unknown) return capitalized(to_string(type));
-  return device_side ? "Device" : "Host";
-}
-
-std::string copy_name(const MemcpyActivity& copy) {
-  std::string name = "Memcpy";
-  if (copy.command == Command::map || copy.command == Command::unmap || copy.command == Command::migrate) {
-    name += ' ' + capitalized(to_string(copy.command));
-  } else {
-    name += short_direction(copy.direction);
-  }
-  const CopyDirection direction = copy.direction;
-  if (direction == CopyDirection::unknown && copy.source == MemoryType::unknown && copy.destination == MemoryType::unknown) return name;
-  const bool from_device =
-      direction == CopyDirection::device_to_host || direction == CopyDirection::device_to_device || direction == CopyDirection::peer;
-  const bool to_device =
-      direction == CopyDirection::host_to_device || direction == CopyDirection::device_to_device || direction == CopyDirection::peer;
-  return name + " (" + place_name(copy.source, from_device) + " -> " + place_name(copy.destination, to_device) + ')';
-}
 
 std::string geometry_args(const GeometryDefinition& geometry) {
   std::string args;
@@ -74,9 +27,9 @@ std::string geometry_args(const GeometryDefinition& geometry) {
 
 std::string kernel_args(const KernelDefinition& kernel) {
   std::string args;
-  if (kernel.local_bytes != 0) args += ",\"shared memory\":" + to_string(kernel.local_bytes);
-  if (kernel.private_bytes != 0) args += ",\"private memory\":" + to_string(kernel.private_bytes);
-  if (kernel.sub_group != 0) args += ",\"sub-group size\":" + to_string(kernel.sub_group);
+  if (kernel.local_bytes != 0) args += ",\"shared memory\":" + std::to_string(kernel.local_bytes);
+  if (kernel.private_bytes != 0) args += ",\"private memory\":" + std::to_string(kernel.private_bytes);
+  if (kernel.sub_group != 0) args += ",\"sub-group size\":" + std::to_string(kernel.sub_group);
   if (kernel.raw_name != kernel.name) args += ",\"raw name\":" + json_string(kernel.raw_name);
   return args;
 }
@@ -96,6 +49,6 @@ std::string metadata(std::string_view pid, std::string_view tid, std::string_vie
 
 std::string name_argument(std::string_view name) { return "\"name\":" + json_string(name); }
 
-std::string sort_argument(std::uint64_t index) { return "\"sort_index\":" + to_string(index); }
+std::string sort_argument(std::uint64_t index) { return "\"sort_index\":" + std::to_string(index); }
 
 }  // namespace xpu::profiler

@@ -6,14 +6,8 @@
 
 #include "xpu/profiler/activity.hpp"
 
-/// The pieces of a Chrome trace that are the same for many events: names and arguments as JSON text.
+/// The pieces of a Chrome trace that are the same for many events: arguments and names of rows as JSON text.
 namespace xpu::profiler {
-
-/// "Host", "Pinned", … as far as it is known, else what the side of the copy says.
-std::string place_name(MemoryType type, bool device_side);
-
-/// "Memcpy HtoD (Host -> Device)"; readers know the first eleven characters. Commands that may not move anything name themselves.
-std::string copy_name(const MemcpyActivity& copy);
 
 /// Grid (work-groups) and block (work-items of one), or the global size alone where the driver chose the block; begins with a comma.
 std::string geometry_args(const GeometryDefinition& geometry);
