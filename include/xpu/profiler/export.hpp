@@ -31,4 +31,7 @@ struct ExportSummary {
 /// Errors: unavailable (cannot create, disk full: the sentence names the file and the reason), and what reading gives.
 XPU_EXPORT Result<ExportSummary> export_chrome(const trace::Recording& recording, const ExportOptions& options);
 
+/// The same as a trace in Perfetto's own format, a quarter as large, with times to the nanosecond.
+XPU_EXPORT Result<ExportSummary> export_perfetto(const trace::Recording& recording, const ExportOptions& options);
+
 }  // namespace xpu::profiler

@@ -6,22 +6,38 @@
 
 #include "profiler/sinks/file_output.hpp"
 #include "xpu/profiler/chrome_sink.hpp"
+#include "xpu/profiler/perfetto_sink.hpp"
 #include "xpu/profiler/session.hpp"
 
 namespace xpu::profiler {
+namespace {
 
-Result<ExportSummary> export_source(const RecordSource& source, const ExportOptions& options) {
-  XPU_TRY_ASSIGN(const std::unique_ptr<FileOutput> file, FileOutput::create(options.path));
-  const std::size_t slash = options.path.rfind('/');
-  ChromeSink sink([&](std::string_view piece) { return file->write(piece); },
-                  {slash == std::string::npos ? options.path : options.path.substr(slash + 1), options.device_only, options.progress});
+/// `make_sink` gives the sink that writes to the function it is given.
+template <typename MakeSink>
+Result<ExportSummary> export_with(const RecordSource& source, const std::string& path, MakeSink&& make_sink) {
+  XPU_TRY_ASSIGN(const std::unique_ptr<FileOutput> file, FileOutput::create(path));
+  auto sink = make_sink([&](std::string_view piece) { return file->write(piece); });
   Session session(source);
   session.add_sink(sink);
   XPU_TRY(session.run());
   ExportSummary summary = sink.summary();
   XPU_TRY_ASSIGN(summary.bytes, file->finish());
-  summary.path = options.path;
+  summary.path = path;
   return summary;
+}
+
+}  // namespace
+
+Result<ExportSummary> export_chrome(const RecordSource& source, const ExportOptions& options) {
+  const std::size_t slash = options.path.rfind('/');
+  const std::string name = slash == std::string::npos ? options.path : options.path.substr(slash + 1);
+  return export_with(source, options.path,
+                     [&](ChromeSink::Write write) { return ChromeSink(std::move(write), {name, options.device_only, options.progress}); });
+}
+
+Result<ExportSummary> export_perfetto(const RecordSource& source, const ExportOptions& options) {
+  return export_with(source, options.path,
+                     [&](PerfettoSink::Write write) { return PerfettoSink(std::move(write), {options.device_only, options.progress}); });
 }
 
 }  // namespace xpu::profiler

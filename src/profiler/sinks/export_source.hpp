@@ -6,7 +6,8 @@
 
 namespace xpu::profiler {
 
-/// `export_chrome` for any source of records.
-Result<ExportSummary> export_source(const RecordSource& source, const ExportOptions& options);
+/// `export_chrome` and `export_perfetto` for any source of records.
+Result<ExportSummary> export_chrome(const RecordSource& source, const ExportOptions& options);
+Result<ExportSummary> export_perfetto(const RecordSource& source, const ExportOptions& options);
 
 }  // namespace xpu::profiler

@@ -1,0 +1,325 @@
+#include "xpu/profiler/perfetto_sink.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "profiler/sinks/names.hpp"
+#include "profiler/sinks/perfetto_rows.hpp"
+#include "profiler/time_difference.hpp"
+
+namespace xpu::profiler {
+namespace {
+
+namespace fields = perfetto;
+
+std::string_view state_name(CommandState state) {
+  switch (state) {
+    case CommandState::failed: return "failed";
+    case CommandState::unfinished: return "unfinished";
+    default: return "";
+  }
+}
+
+}  // namespace
+
+struct PerfettoSink::Impl {
+  Impl(Write write_function, Options sink_options)
+      : options(std::move(sink_options)),
+        write(std::move(write_function)),
+        out([this](std::string_view piece) {
+          if (status) status = write(piece);
+        }),
+        rows(out) {}
+
+  /// What all track events of one kind have in common.
+  struct Event {
+    std::uint64_t track = 0;
+    Category category = Category::xpu_runtime;
+    std::uint64_t name = 0;       // interned, or
+    std::string_view plain_name;  // as it is
+  };
+
+  template <typename WriteFields>
+  void track_event(std::int64_t ns, std::uint32_t type, std::uint64_t track, WriteFields&& more) {
+    rows.packet([&] {
+      rows.time(ns);
+      out.message(fields::packet::kTrackEvent, [&] {
+        out.number(fields::track_event::kType, type);
+        out.number(fields::track_event::kTrackUuid, track);
+        more();
+      });
+    });
+  }
+  template <typename WriteArguments>
+  void named_event(std::int64_t ns, std::uint32_t type, const Event& event, WriteArguments&& arguments) {
+    track_event(ns, type, event.track, [&] {
+      out.number(fields::track_event::kCategoryId, id_of(event.category));
+      if (event.name != 0) {
+        out.number(fields::track_event::kNameId, event.name);
+      } else {
+        out.text(fields::track_event::kName, event.plain_name);
+      }
+      arguments();
+    });
+  }
+  template <typename WriteArguments>
+  void instant(std::int64_t ns, const Event& event, WriteArguments&& arguments) {
+    named_event(ns, fields::track_event::kInstant, event, arguments);
+  }
+  /// Readers end the innermost slice that is open on the track, in the order of time and, where times are equal, of the file. Ours are not
+  /// equal: between the end of one thing on a thread and the beginning of the next lies the cost of recording the first.
+  template <typename WriteArguments>
+  void slice(const Activity& activity, const Event& event, WriteArguments&& arguments) {
+    named_event(activity.start_ns, fields::track_event::kSliceBegin, event, arguments);
+    track_event(end_ns(activity.start_ns, activity.duration_ns), fields::track_event::kSliceEnd, event.track, [] {});
+    ++summary.slices;
+  }
+  void annotate(ArgumentName name, std::uint32_t value_field, std::integral auto value) {
+    out.message(fields::track_event::kAnnotation, [&] {
+      out.number(fields::annotation::kNameId, id_of(name));
+      out.number(value_field, value);
+    });
+  }
+
+  void write_held_call(const DeviceActivity* command);
+  template <typename WriteArguments>
+  void command(const DeviceActivity& activity, std::uint64_t stage, std::uint64_t kernel, WriteArguments&& arguments);
+  bool has_slice(const DeviceActivity& activity);
+  void copied(const DeviceActivity& activity, std::uint64_t stage, const std::optional<std::uint64_t>& bytes, bool with_bandwidth);
+
+  void launch_argument(ArgumentName name, std::uint32_t value_field, std::integral auto value) {
+    out.message(fields::launch::kArgument, [&] {
+      out.number(fields::launch::kNameId, id_of(name));
+      out.number(value_field, value);
+    });
+  }
+  void grid(const GeometryDefinition& geometry);
+  /// How long before the start of its command something was.
+  void time_before(ArgumentName name, const DeviceActivity& activity, const std::optional<std::int64_t>& ns) {
+    if (ns) launch_argument(name, fields::launch::kSigned, difference_ns(activity.start_ns, *ns));
+  }
+
+  Options options;
+  Write write;
+  Result<> status;
+  ProtoWriter out;
+  PerfettoRows rows;
+  std::int64_t origin_ns = 0;
+  std::uint64_t commands_expected = 0, commands_seen = 0;
+  // The last call, until it is known whether its command, which comes right behind it, has a slice to point to.
+  std::optional<RuntimeActivity> held_call;
+  ExportSummary summary;
+};
+
+PerfettoSink::PerfettoSink(Write write, Options options) : impl_(std::make_unique<Impl>(std::move(write), std::move(options))) {}
+PerfettoSink::~PerfettoSink() = default;
+
+const ExportSummary& PerfettoSink::summary() const noexcept { return impl_->summary; }
+
+void PerfettoSink::begin(const SessionInfo& info) {
+  impl_->origin_ns = info.origin_ns;
+  impl_->commands_expected = info.commands;
+  impl_->rows.begin(info);
+}
+
+void PerfettoSink::handle_runtime_activity(const RuntimeActivity& activity) {
+  if (impl_->options.device_only) return;
+  impl_->write_held_call(nullptr);
+  impl_->held_call = activity;
+}
+
+/// `command`: what it submitted, or null where that has no slice.
+void PerfettoSink::Impl::write_held_call(const DeviceActivity* command) {
+  if (!held_call) return;
+  const RuntimeActivity& call = *held_call;
+  const std::uint64_t unknown = call.duration_known ? 0 : rows.string_value("unknown");
+  slice(call, {rows.track(*call.thread), Category::xpu_runtime, rows.event_name(*call.api), {}}, [&] {
+    annotate(ArgumentName::correlation, fields::annotation::kUnsigned, call.correlation);
+    if (call.result != 0) annotate(ArgumentName::result, fields::annotation::kSigned, call.result);
+    if (!call.duration_known) annotate(ArgumentName::end, fields::annotation::kStringId, unknown);
+    if (command == nullptr) return;
+    out.message(fields::track_event::kGpuCorrelation, [&] { out.number(fields::track_event::kSubmittedEventId, command->correlation); });
+    ++summary.flows;
+  });
+  held_call.reset();
+}
+
+bool PerfettoSink::Impl::has_slice(const DeviceActivity& activity) {
+  constexpr std::uint64_t kEvery = 1u << 14;
+  if (options.progress && ++commands_seen % kEvery == 0) options.progress(commands_seen, std::max(commands_seen, commands_expected));
+  if (activity.timed && activity.placed) return true;
+  if (activity.state != CommandState::refused) ++summary.untimed;
+  return false;
+}
+
+/// The render stage with what all commands say of themselves. `kernel`: the interned one, or 0.
+template <typename WriteArguments>
+void PerfettoSink::Impl::command(const DeviceActivity& activity, std::uint64_t stage, std::uint64_t kernel, WriteArguments&& arguments) {
+  const bool its_call = activity.call != nullptr && held_call && held_call->correlation == activity.call->correlation;
+  write_held_call(its_call ? &activity : nullptr);
+  const std::uint64_t hardware_queue = rows.hardware_queue(*activity.queue, activity.lane);
+  const std::uint64_t context = rows.context(*activity.queue->process, activity.queue->context);
+  const std::string_view state = state_name(activity.state);
+  const std::uint64_t state_id = state.empty() ? 0 : rows.string_value(state);
+  rows.packet([&] {
+    rows.time(end_ns(activity.start_ns, activity.nudge_ns));
+    out.message(fields::packet::kGpuRenderStageEvent, [&] {
+      out.number(fields::gpu_render_stage_event::kEventId, activity.correlation);
+      out.number(fields::gpu_render_stage_event::kDuration, activity.duration_ns);
+      out.number(fields::gpu_render_stage_event::kHardwareQueueId, hardware_queue);
+      out.number(fields::gpu_render_stage_event::kStageId, stage);
+      if (activity.queue->device->index != 0) out.number(fields::gpu_render_stage_event::kGpuId, activity.queue->device->index);
+      out.number(fields::gpu_render_stage_event::kContext, context);
+      out.number(fields::gpu_render_stage_event::kSubmissionId, activity.correlation);
+      if (kernel != 0) out.number(fields::gpu_render_stage_event::kComputeKernelId, kernel);
+      out.message(fields::gpu_render_stage_event::kLaunch, [&] {
+        arguments();
+        time_before(ArgumentName::queued_before_ns, activity, activity.queued_ns);
+        time_before(ArgumentName::submitted_before_ns, activity, activity.submitted_ns);
+        if (activity.error_ns != 0) launch_argument(ArgumentName::clock_error_ns, fields::launch::kUnsigned, activity.error_ns);
+        if (activity.nudge_ns != 0) launch_argument(ArgumentName::moved_ns, fields::launch::kUnsigned, activity.nudge_ns);
+        if (state_id != 0) launch_argument(ArgumentName::state, fields::launch::kStringId, state_id);
+        if (activity.state == CommandState::failed) launch_argument(ArgumentName::status, fields::launch::kSigned, activity.native_status);
+      });
+    });
+  });
+  ++summary.slices;
+  if (activity.lane != 0) ++summary.overlapping;
+}
+
+/// Groups and the size of one, where the driver did not choose it. Perfetto's fields have 32 bits.
+void PerfettoSink::Impl::grid(const GeometryDefinition& geometry) {
+  const auto dimensions = static_cast<int>(std::clamp(geometry.dimensions, 1u, 3u));
+  for (int i = 0; i < 3; ++i) {
+    if (geometry.local[i] == 0) return;
+  }
+  const auto triple = [&](std::uint32_t field, auto&& value) {
+    out.message(field, [&] {
+      for (int i = 0; i < dimensions; ++i)
+        out.number(static_cast<std::uint32_t>(i + 1), static_cast<std::uint32_t>(std::min<std::uint64_t>(value(i), UINT32_MAX)));
+    });
+  };
+  triple(fields::launch::kGridSize,
+         [&](int i) { return geometry.global[i] / geometry.local[i] + (geometry.global[i] % geometry.local[i] != 0); });
+  triple(fields::launch::kWorkgroupSize, [&](int i) { return geometry.local[i]; });
+}
+
+void PerfettoSink::handle_kernel_activity(const KernelActivity& activity) {
+  Impl& impl = *impl_;
+  if (!impl.has_slice(activity)) return;
+  const GeometryDefinition* geometry = activity.geometry;
+  const std::uint64_t kernel = impl.rows.compute_kernel(*activity.kernel);
+  const std::uint64_t global = geometry == nullptr ? 0 : impl.rows.global_size(*geometry);
+  const std::uint64_t offset = geometry == nullptr ? 0 : impl.rows.offset(*geometry);
+  impl.command(activity, impl.rows.stage(*activity.kernel), kernel, [&] {
+    if (geometry != nullptr) impl.grid(*geometry);
+    if (global != 0) impl.launch_argument(ArgumentName::global, fields::launch::kStringId, global);
+    if (offset != 0) impl.launch_argument(ArgumentName::offset, fields::launch::kStringId, offset);
+  });
+  ++impl.summary.kernels;
+}
+
+void PerfettoSink::Impl::copied(const DeviceActivity& activity, std::uint64_t stage, const std::optional<std::uint64_t>& bytes,
+                                bool with_bandwidth) {
+  command(activity, stage, 0, [&] {
+    if (!bytes) return;
+    launch_argument(ArgumentName::bytes, fields::launch::kUnsigned, *bytes);
+    if (!with_bandwidth || activity.duration_ns == 0) return;
+    out.message(fields::launch::kArgument, [&] {
+      out.number(fields::launch::kNameId, id_of(ArgumentName::bandwidth));
+      // Bytes per nanosecond are GB/s.
+      out.real(fields::launch::kDouble, static_cast<double>(*bytes) / static_cast<double>(activity.duration_ns));
+    });
+  });
+}
+
+void PerfettoSink::handle_memcpy_activity(const MemcpyActivity& activity) {
+  if (!impl_->has_slice(activity)) return;
+  impl_->copied(activity, impl_->rows.stage(copy_name(activity), "gpu_memcpy"), activity.bytes, true);
+}
+
+void PerfettoSink::handle_memset_activity(const MemsetActivity& activity) {
+  if (!impl_->has_slice(activity)) return;
+  impl_->copied(activity, impl_->rows.stage(fill_name(activity), "gpu_memset"), activity.bytes, false);
+}
+
+void PerfettoSink::handle_command_activity(const CommandActivity& activity) {
+  if (!impl_->has_slice(activity)) return;
+  const std::string name(to_string(activity.command));
+  impl_->command(activity, impl_->rows.stage(name, works(activity.command) ? "xpu_command" : "xpu_sync"), 0, [] {});
+}
+
+void PerfettoSink::handle_synchronization_activity(const SynchronizationActivity& activity) {
+  Impl& impl = *impl_;
+  // A call that blocks is a slice already. Its wait begins with it and ends a little later: slices of a track must not cross.
+  if (impl.options.device_only || activity.type == WaitType::blocking_call) return;
+  impl.write_held_call(nullptr);
+  const std::uint64_t waits_for = impl.rows.string_value(to_string(activity.type));
+  impl.slice(activity, {impl.rows.track(*activity.thread), Category::xpu_sync, impl.rows.event_name(*activity.api), {}}, [&] {
+    impl.annotate(ArgumentName::waits_for, fields::annotation::kStringId, waits_for);
+    if (activity.queue != nullptr) impl.annotate(ArgumentName::queue, fields::annotation::kUnsigned, activity.queue->index + 1);
+    if (activity.wait_count != 0) impl.annotate(ArgumentName::events, fields::annotation::kUnsigned, activity.wait_count);
+    if (activity.result != 0) impl.annotate(ArgumentName::result, fields::annotation::kSigned, activity.result);
+  });
+}
+
+void PerfettoSink::handle_overhead_activity(const OverheadActivity& activity) {
+  Impl& impl = *impl_;
+  if (impl.options.device_only) return;
+  impl.write_held_call(nullptr);
+  impl.slice(activity, {impl.rows.overhead_track(*activity.thread), Category::overhead, 0, "recording"},
+             [&] { impl.annotate(ArgumentName::stands_for_calls, fields::annotation::kUnsigned, activity.count); });
+}
+
+void PerfettoSink::handle_memory_activity(const MemoryActivity& activity) {
+  Impl& impl = *impl_;
+  if (impl.options.device_only) return;
+  impl.write_held_call(nullptr);
+  impl.track_event(activity.start_ns, fields::track_event::kCounter, impl.rows.memory_counter(*activity.process, activity.context),
+                   [&] { impl.out.number(fields::track_event::kCounterValue, activity.alive_bytes); });
+}
+
+void PerfettoSink::handle_annotation_activity(const AnnotationActivity& activity) {
+  Impl& impl = *impl_;
+  if (impl.options.device_only) return;
+  impl.write_held_call(nullptr);
+  if (activity.type == AnnotationActivity::Type::counter) {
+    impl.track_event(activity.start_ns, fields::track_event::kCounter, impl.rows.counter(*activity.process, *activity.text),
+                     [&] { impl.out.real(fields::track_event::kDoubleCounterValue, activity.value); });
+    return;
+  }
+  const Impl::Event event{impl.rows.track(*activity.thread), Category::user_annotation, impl.rows.event_name(*activity.text), {}};
+  if (activity.type == AnnotationActivity::Type::mark) return impl.instant(activity.start_ns, event, [] {});
+  const std::uint64_t unknown = activity.duration_known ? 0 : impl.rows.string_value("unknown");
+  impl.slice(activity, event, [&] {
+    if (unknown != 0) impl.annotate(ArgumentName::end, fields::annotation::kStringId, unknown);
+  });
+}
+
+void PerfettoSink::handle_loss_activity(const LossActivity& activity) {
+  Impl& impl = *impl_;
+  impl.write_held_call(nullptr);
+  const std::string name = loss_name(activity);
+  impl.instant(activity.start_ns, {impl.rows.loss_track(*activity.process), Category::xpu_lost, 0, name}, [&] {
+    if (activity.queue != nullptr) impl.annotate(ArgumentName::queue, fields::annotation::kUnsigned, activity.queue->index + 1);
+  });
+}
+
+Result<> PerfettoSink::end(const LinkSummary& summary) {
+  Impl& impl = *impl_;
+  impl.write_held_call(nullptr);
+  // What is missing stands in the trace itself, at its beginning.
+  impl.instant(impl.origin_ns, {impl.rows.recording_track(), Category::xpu_recording, 0, "recording"}, [&] {
+    const auto count = [&](ArgumentName name, std::uint64_t value) { impl.annotate(name, fields::annotation::kUnsigned, value); };
+    count(ArgumentName::lost, summary.lost);
+    count(ArgumentName::pending, summary.pending);
+    count(ArgumentName::without_times, summary.untimed);
+    count(ArgumentName::without_place, summary.unplaced);
+    count(ArgumentName::completions_without_call, summary.orphans);
+  });
+  impl.out.flush();
+  return impl.status;
+}
+
+}  // namespace xpu::profiler
