@@ -219,25 +219,30 @@ Parsed<ReportRequest> parse_report(std::span<const std::string> arguments) {
 Parsed<ExportRequest> parse_export(std::span<const std::string> arguments) {
   const auto app = make_app("export", "Writes a recording as a file that other tools read.", "xpu export [OPTIONS] [NAME]",
                             R"(Formats:
-  chrome   Chrome trace JSON as Kineto writes it, for Perfetto (https://ui.perfetto.dev), chrome://tracing, TensorBoard and HTA
+  chrome    Chrome trace JSON as Kineto writes it, for Perfetto (https://ui.perfetto.dev), chrome://tracing, TensorBoard and HTA
+  perfetto  Perfetto's own format: a quarter as large, times to the nanosecond
 
 Examples:
   xpu export                           (the newest recording here, as NAME.json.gz beside it)
-  xpu export a.xpu --format chrome -o a.json)");
+  xpu export a.xpu --format chrome -o a.json
+  xpu export -o a.pftrace)");
   ExportRequest request;
   std::string output;
-  std::string format = "chrome";
+  std::string format;
   app->add_option("name", request.name, kNameHelp)->type_name("");
-  app->add_option("--format", format, "Format of the file: chrome. Default: chrome.")
-      ->check(CLI::IsMember({"chrome"}))
+  app->add_option("--format", format, "Format of the file: chrome or perfetto. Default: perfetto for -o FILE.pftrace[.gz], else chrome.")
+      ->check(CLI::IsMember({"chrome", "perfetto"}))
       ->type_name("FORMAT");
   auto* output_option =
-      app->add_option("-o,--output", output, "File to write, compressed when it ends in .gz. Default: NAME.json.gz.")->type_name("FILE");
+      app->add_option("-o,--output", output, "File to write, compressed when it ends in .gz. Default: NAME.json.gz or NAME.pftrace.gz.")
+          ->type_name("FILE");
   app->add_flag("-f,--force", request.overwrite, "Replace the file when it exists.");
   app->add_flag("--device-only", request.device_only, "Only what ran on devices: no calls and no arrows.");
 
   if (const auto code = parse_with(*app, arguments, kUsage)) return {std::nullopt, *code};
   if (output_option->count() > 0) request.output = output;
+  const bool named_so = output.ends_with(".pftrace") || output.ends_with(".pftrace.gz");
+  if (format == "perfetto" || (format.empty() && named_so)) request.format = ExportFormat::perfetto;
   return {std::move(request), kOk};
 }
 

@@ -130,5 +130,21 @@ TEST(CommandLine, ExportTakesItsNameAndItsFile) {
   EXPECT_TRUE(parsed.request->device_only);
 }
 
+TEST(CommandLine, ExportKnowsItsFormatByTheNameOfTheFileUnlessItIsTold) {
+  const auto format = [](std::vector<std::string> words) {
+    const auto parsed = parse_export(words);
+    EXPECT_TRUE(parsed.request);
+    return parsed.request ? parsed.request->format : ExportFormat::chrome;
+  };
+  EXPECT_EQ(format({}), ExportFormat::chrome);
+  EXPECT_EQ(format({"-o", "a.json.gz"}), ExportFormat::chrome);
+  EXPECT_EQ(format({"-o", "pftrace"}), ExportFormat::chrome);
+  EXPECT_EQ(format({"-o", "a.pftrace"}), ExportFormat::perfetto);
+  EXPECT_EQ(format({"-o", "a.pftrace.gz"}), ExportFormat::perfetto);
+  EXPECT_EQ(format({"--format", "perfetto"}), ExportFormat::perfetto);
+  EXPECT_EQ(format({"--format", "perfetto", "-o", "a.bin"}), ExportFormat::perfetto);
+  EXPECT_EQ(format({"--format", "chrome", "-o", "a.pftrace"}), ExportFormat::chrome);
+}
+
 }  // namespace
 }  // namespace xpu::cli

@@ -33,8 +33,11 @@ struct ReportRequest {
 };
 int report(const ReportRequest& request);
 
+enum class ExportFormat : std::uint8_t { chrome, perfetto };
+
 struct ExportRequest {
   std::string name;
+  ExportFormat format = ExportFormat::chrome;
   std::optional<std::string> output;
   bool overwrite = false;
   bool device_only = false;

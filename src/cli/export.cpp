@@ -33,7 +33,8 @@ int export_recording(const ExportRequest& request) {
   if (!recording->damage().empty()) say("{} is damaged: {}", recording->path(), recording->damage());
 
   profiler::ExportOptions options;
-  options.path = request.output ? *request.output : without_suffix(recording->path()) + ".json.gz";
+  const bool perfetto = request.format == ExportFormat::perfetto;
+  options.path = request.output ? *request.output : without_suffix(recording->path()) + (perfetto ? ".pftrace.gz" : ".json.gz");
   options.device_only = request.device_only;
   const auto folder = working_directory();
   const std::string shown = folder ? short_path(options.path, *folder) : options.path;
@@ -55,12 +56,12 @@ int export_recording(const ExportRequest& request) {
   };
   auto written = [&] {
     const InterruptCleanup cleanup(options.path + ".tmp");
-    return profiler::export_chrome(*recording, options);
+    return perfetto ? profiler::export_perfetto(*recording, options) : profiler::export_chrome(*recording, options);
   }();
   progress.clear();
   if (!written) return fail(written.error());
-  say("{} ({} slices, {}) -> open it at https://ui.perfetto.dev or in chrome://tracing", shown, with_thousands(written->slices),
-      bytes_text(written->bytes));
+  say("{} ({} slices, {}) -> open it at https://ui.perfetto.dev{}", shown, with_thousands(written->slices), bytes_text(written->bytes),
+      perfetto ? "" : " or in chrome://tracing");
   if (written->untimed > 0) say("{} without times have no slice on a device", counted(written->untimed, "command"));
   return kOk;
 }
