@@ -406,6 +406,17 @@ class ExportTest(CliTest):
         self.assertEqual(len(kernels), sum(row["calls"] for row in self.document("report", "a", "--json")["kernels"]))
         self.assertGreaterEqual(submitted(finished.stdout), len(kernels))
 
+    def test_perfettos_own_format_is_written_when_asked_for_or_named(self):
+        self.record_workload("a")
+        self.assertEqual(self.xpu("export", "a", "--format", "perfetto").code, 0)
+        exported = self.xpu("export", "a", "-o", "b.pftrace")
+        self.assertEqual((exported.code, exported.stdout), (0, b""), exported)
+        self.assertRegex(exported.stderr, rb"\Axpu: b\.pftrace .*perfetto.*\n\Z")
+        plain = (self.folder / "b.pftrace").read_bytes()
+        self.assertEqual(gzip.decompress((self.folder / "a.pftrace.gz").read_bytes()), plain)
+        self.assertIn(b"clEnqueueNDRangeKernel", plain)
+        self.assertEqual(self.files(), ["a.pftrace.gz", "a.xpu", "b.pftrace"])
+
     def test_only_f_replaces_a_file(self):
         self.record_workload("a")
         (self.folder / "b.json").write_text("mine")

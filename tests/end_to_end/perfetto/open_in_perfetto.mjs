@@ -70,8 +70,10 @@ try {
   await page.evaluate(async () => {
     const trace = self.app.trace;
     trace.workspaces.currentWorkspace.flatTracks.forEach((node) => node.expand());
-    const kernels = "FROM slice WHERE category = 'kernel'";
+    // In Perfetto's own format a kernel is a stage of the GPU and has no category.
+    const kernels = "FROM slice WHERE category = 'kernel' OR id IN (SELECT id FROM gpu_slice)";
     const found = await trace.engine.query(`SELECT id, ts ${kernels} ORDER BY ts LIMIT 1 OFFSET (SELECT count(*) * 3 / 4 ${kernels})`);
+    if (found.numRows() === 0) return;
     const {id, ts} = found.firstRow({id: 1, ts: 1n});
     trace.timeline.setViewportTime(ts - 60000n, ts + 140000n);
     trace.selection.selectSqlEvent('slice', Number(id));
