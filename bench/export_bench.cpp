@@ -291,12 +291,13 @@ class Floor {
 class NullSink final : public profiler::Sink {};
 
 struct Measured {
-  Cost read, link, plain, compressed, report;
-  std::uint64_t file_bytes = 0, json_bytes = 0, gzip_bytes = 0, slices = 0, flows = 0;
+  Cost read, link, plain, compressed, perfetto, report;
+  std::uint64_t file_bytes = 0, json_bytes = 0, gzip_bytes = 0, perfetto_bytes = 0, slices = 0, flows = 0;
 };
 
 Measured measure(const std::string& folder, std::uint64_t launches) {
-  const std::string recording_path = folder + "/bench.xpu", json = folder + "/bench.json", gzip = folder + "/bench.json.gz";
+  const std::string recording_path = folder + "/bench.xpu", json = folder + "/bench.json", gzip = folder + "/bench.json.gz",
+                    perfetto = folder + "/bench.pftrace";
   cost_of([&] {
     SyntheticRecording(recording_path).write(launches);
     return true;
@@ -328,12 +329,13 @@ Measured measure(const std::string& folder, std::uint64_t launches) {
     return with_recording([&](const trace::Recording& recording) {
       profiler::ExportOptions options;
       options.path = path;
-      const auto summary = profiler::export_chrome(recording, options);
+      const auto summary = path == perfetto ? profiler::export_perfetto(recording, options) : profiler::export_chrome(recording, options);
       return summary && summary->kernels == launches && summary->slices == 2 * launches && summary->flows == launches;
     });
   };
   measured.plain = export_to(json);
   measured.compressed = export_to(gzip);
+  measured.perfetto = export_to(perfetto);
   measured.report = with_recording([&](const trace::Recording& recording) {
     const auto report = profiler::make_report(recording, {});
     return report && report->conservation.unexplained == 0 && report->conservation.recorded == launches;
@@ -343,7 +345,8 @@ Measured measure(const std::string& folder, std::uint64_t launches) {
   measured.file_bytes = std::filesystem::file_size(recording_path);
   measured.json_bytes = std::filesystem::file_size(json);
   measured.gzip_bytes = std::filesystem::file_size(gzip);
-  for (const std::string& path : {recording_path, json, gzip}) std::filesystem::remove(path);
+  measured.perfetto_bytes = std::filesystem::file_size(perfetto);
+  for (const std::string& path : {recording_path, json, gzip, perfetto}) std::filesystem::remove(path);
   return measured;
 }
 
@@ -368,10 +371,11 @@ int run(std::uint64_t launches, const std::string& folder, double most_floors) {
   print("read and link", full.link, empty.link, launches);
   print("export to .json", full.plain, empty.plain, launches);
   print("export to .json.gz", full.compressed, empty.compressed, launches);
+  print("export to .pftrace", full.perfetto, empty.perfetto, launches);
   print("report", full.report, empty.report, launches);
   const auto per_launch = [&](std::uint64_t bytes) { return static_cast<double>(bytes) / static_cast<double>(launches); };
-  std::printf("bytes per launch: recording %.1f, .json %.1f, .json.gz %.1f\n", per_launch(full.file_bytes), per_launch(full.json_bytes),
-              per_launch(full.gzip_bytes));
+  std::printf("bytes per launch: recording %.1f, .json %.1f, .json.gz %.1f, .pftrace %.1f\n", per_launch(full.file_bytes),
+              per_launch(full.json_bytes), per_launch(full.gzip_bytes), per_launch(full.perfetto_bytes));
   const double floors = full.plain.cpu_s / floor_s;
   std::printf("floor: %.0f ns per launch to format and write the same document; loading, linking and exporting takes %.2f floors\n",
               floor_s * 1e9 / static_cast<double>(launches), floors);
