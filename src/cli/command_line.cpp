@@ -238,11 +238,22 @@ Examples:
           ->type_name("FILE");
   app->add_flag("-f,--force", request.overwrite, "Replace the file when it exists.");
   app->add_flag("--device-only", request.device_only, "Only what ran on devices: no calls and no arrows.");
+  std::string compatibility;
+  app->add_option("--compat", compatibility, "Names that this reader of JSON knows: hta calls launches as CUDA does. Default: true names.")
+      ->check(CLI::IsMember({"hta"}))
+      ->type_name("READER");
 
   if (const auto code = parse_with(*app, arguments, kUsage)) return {std::nullopt, *code};
   if (output_option->count() > 0) request.output = output;
   const bool named_so = output.ends_with(".pftrace") || output.ends_with(".pftrace.gz");
   if (format == "perfetto" || (format.empty() && named_so)) request.format = ExportFormat::perfetto;
+  if (!compatibility.empty()) {
+    if (request.format == ExportFormat::perfetto) {
+      say("--compat {} is of the format chrome; see xpu export --help", compatibility);
+      return {std::nullopt, kUsage};
+    }
+    request.compatibility = profiler::Compatibility::hta;
+  }
   return {std::move(request), kOk};
 }
 

@@ -146,5 +146,15 @@ TEST(CommandLine, ExportKnowsItsFormatByTheNameOfTheFileUnlessItIsTold) {
   EXPECT_EQ(format({"--format", "chrome", "-o", "a.pftrace"}), ExportFormat::chrome);
 }
 
+TEST(CommandLine, NamesForAnotherReaderAreOfTheJsonOnly) {
+  EXPECT_EQ(parse_export(Words{}).request->compatibility, profiler::Compatibility::none);
+  EXPECT_EQ(parse_export(Words{"--compat", "hta"}).request->compatibility, profiler::Compatibility::hta);
+  for (const Words& words : {Words{"--compat", "tensorboard"}, Words{"--compat", "hta", "-o", "a.pftrace"}}) {
+    const auto parsed = parse_export(words);
+    EXPECT_FALSE(parsed.request);
+    EXPECT_EQ(parsed.exit_code, kUsage);
+  }
+}
+
 }  // namespace
 }  // namespace xpu::cli

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/pause_schedule.hpp"
+#include "xpu/profiler/export.hpp"
 #include "xpu/profiler/report.hpp"
 #include "xpu/trace/recording/layout.hpp"
 
@@ -41,6 +42,7 @@ struct ExportRequest {
   std::optional<std::string> output;
   bool overwrite = false;
   bool device_only = false;
+  profiler::Compatibility compatibility = profiler::Compatibility::none;
 };
 int export_recording(const ExportRequest& request);
 

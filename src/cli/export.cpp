@@ -36,6 +36,7 @@ int export_recording(const ExportRequest& request) {
   const bool perfetto = request.format == ExportFormat::perfetto;
   options.path = request.output ? *request.output : without_suffix(recording->path()) + (perfetto ? ".pftrace.gz" : ".json.gz");
   options.device_only = request.device_only;
+  options.compatibility = request.compatibility;
   const auto folder = working_directory();
   const std::string shown = folder ? short_path(options.path, *folder) : options.path;
   struct stat existing{};

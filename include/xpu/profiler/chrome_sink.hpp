@@ -24,7 +24,8 @@ class XPU_EXPORT ChromeSink final : public Sink {
   struct Options {
     std::string name;          ///< Written as `traceName`.
     bool device_only = false;  ///< Only what ran on devices: no calls, no flows.
-    std::function<void(std::uint64_t done, std::uint64_t total)> progress;
+    std::function<void(std::uint64_t done, std::uint64_t total)> progress = nullptr;
+    Compatibility compatibility = Compatibility::none;
   };
   /// Takes the document piece by piece; after an error it is not called again and `end` returns the error.
   using Write = std::function<Result<>(std::string_view piece)>;

@@ -10,9 +10,19 @@
 
 namespace xpu::profiler {
 
+/// What a JSON timeline calls things: some readers look for the names of CUDA's calls.
+enum class Compatibility : std::uint8_t {
+  none,
+  /// For HTA (HolisticTraceAnalysis), whose launch statistics, queue lengths and critical paths know a launch by CUDA's name: a call that
+  /// submits a kernel, a copy or a fill is a cudaLaunchKernel, cudaMemcpyAsync or cudaMemsetAsync, with its own name as the argument "api",
+  /// and calls have the category cuda_runtime.
+  hta,
+};
+
 struct ExportOptions {
   std::string path;  ///< Compressed when it ends in ".gz" (gzip, level 1). Replaced when it exists: who must not overwrite asks first.
-  bool device_only = false;  ///< Only what ran on devices: no calls, no flows.
+  bool device_only = false;                           ///< Only what ran on devices: no calls, no flows.
+  Compatibility compatibility = Compatibility::none;  ///< Of `export_chrome`.
   /// Called now and then with the commands written so far and how many there are, from the calling thread.
   std::function<void(std::uint64_t done, std::uint64_t total)> progress;
 };

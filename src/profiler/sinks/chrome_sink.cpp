@@ -52,6 +52,8 @@ struct ChromeSink::Impl {
 
   /// Begins an event; each begins with a comma, which the first one leaves out.
   void event(std::string_view head) {
+    if (waiting_call) [[unlikely]]
+      settle_call();
     out.raw(first_event ? head.substr(1) : head);
     first_event = false;
   }
@@ -71,7 +73,10 @@ struct ChromeSink::Impl {
   void name_process(const ProcessDefinition& process);
   void name_device(const DeviceDefinition& device);
 
-  bool has_slice(const DeviceActivity& activity);
+  void write_call(const RuntimeActivity& call, std::string_view alias);
+  void settle_call(std::string_view alias = {}) { write_call(*std::exchange(waiting_call, std::nullopt), alias); }
+  /// `alias`: what the call is named that submitted it, where names are not our own.
+  bool has_slice(const DeviceActivity& activity, std::string_view alias = {});
   void begin_command(const DeviceActivity& activity, std::string_view head);
   void end_command(const DeviceActivity& activity);
   void progress();
@@ -87,6 +92,7 @@ struct ChromeSink::Impl {
   std::uint64_t commands_expected = 0, commands_seen = 0;
   bool first_event = true;
   Fragments api_heads, wait_heads, kernel_heads, kernel_tails, geometry_tails, thread_rows, overhead_rows;
+  std::optional<RuntimeActivity> waiting_call;  // its command, which comes next, decides how it is named
   std::vector<QueueRows> queue_rows;
   std::vector<bool> named_processes, named_devices;
   std::string rows_metadata;  // written at the end
@@ -214,23 +220,40 @@ const std::string& ChromeSink::Impl::row(const QueueDefinition& queue, std::uint
 void ChromeSink::handle_runtime_activity(const RuntimeActivity& activity) {
   Impl& impl = *impl_;
   if (impl.options.device_only) return;
-  JsonWriter& out = impl.out;
-  impl.event(impl.api_heads.get(
-      activity.api->index, [&] { return ",\n{\"ph\":\"X\",\"cat\":\"xpu_runtime\",\"name\":" + json_string(activity.api->text) + ','; }));
-  out.raw(impl.row(*activity.thread));
-  impl.slice_times(activity.start_ns, activity.duration_ns);
-  out.raw(",\"args\":{\"correlation\":");
-  out.number(activity.correlation);
-  if (activity.result != 0) {
-    out.raw(",\"result\":");
-    out.number(activity.result);
+  if (impl.waiting_call) impl.settle_call();
+  if (impl.options.compatibility == Compatibility::hta && activity.submits && !activity.failed) {
+    impl.waiting_call = activity;
+  } else {
+    impl.write_call(activity, {});
   }
-  if (!activity.duration_known) out.raw(",\"end\":\"unknown\"");
+}
+
+void ChromeSink::Impl::write_call(const RuntimeActivity& call, std::string_view alias) {
+  const std::string_view category = options.compatibility == Compatibility::hta ? "cuda_runtime" : "xpu_runtime";
+  const auto head = [&](std::string_view name) {
+    return std::string(",\n{\"ph\":\"X\",\"cat\":\"").append(category).append("\",\"name\":").append(json_string(name)).append(",");
+  };
+  if (alias.empty()) {
+    event(api_heads.get(call.api->index, [&] { return head(call.api->text); }));
+  } else {
+    event(head(alias));
+  }
+  out.raw(row(*call.thread));
+  slice_times(call.start_ns, call.duration_ns);
+  out.raw(",\"args\":{\"correlation\":");
+  out.number(call.correlation);
+  if (!alias.empty()) out.raw(",\"api\":" + json_string(call.api->text));
+  if (call.result != 0) {
+    out.raw(",\"result\":");
+    out.number(call.result);
+  }
+  if (!call.duration_known) out.raw(",\"end\":\"unknown\"");
   out.raw("}}");
 }
 
-bool ChromeSink::Impl::has_slice(const DeviceActivity& activity) {
+bool ChromeSink::Impl::has_slice(const DeviceActivity& activity, std::string_view alias) {
   progress();
+  if (waiting_call && activity.correlation == waiting_call->correlation) settle_call(alias);
   if (activity.timed && activity.placed) return true;
   if (activity.state != CommandState::refused) ++summary.untimed;
   return false;
@@ -289,7 +312,7 @@ void ChromeSink::Impl::end_command(const DeviceActivity& activity) {
 
 void ChromeSink::handle_kernel_activity(const KernelActivity& activity) {
   Impl& impl = *impl_;
-  if (!impl.has_slice(activity)) return;
+  if (!impl.has_slice(activity, "cudaLaunchKernel")) return;
   const KernelDefinition& kernel = *activity.kernel;
   impl.begin_command(activity, impl.kernel_heads.get(kernel.index, [&] {
     return ",\n{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":" + json_string(kernel.name) + ',';
@@ -307,7 +330,7 @@ void ChromeSink::handle_kernel_activity(const KernelActivity& activity) {
 
 void ChromeSink::handle_memcpy_activity(const MemcpyActivity& activity) {
   Impl& impl = *impl_;
-  if (!impl.has_slice(activity)) return;
+  if (!impl.has_slice(activity, "cudaMemcpyAsync")) return;
   impl.begin_command(activity, ",\n{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"" + copy_name(activity) + "\",");
   JsonWriter& out = impl.out;
   out.raw(",\"args\":{\"correlation\":");
@@ -328,7 +351,7 @@ void ChromeSink::handle_memcpy_activity(const MemcpyActivity& activity) {
 
 void ChromeSink::handle_memset_activity(const MemsetActivity& activity) {
   Impl& impl = *impl_;
-  if (!impl.has_slice(activity)) return;
+  if (!impl.has_slice(activity, "cudaMemsetAsync")) return;
   impl.begin_command(activity, ",\n{\"ph\":\"X\",\"cat\":\"gpu_memset\",\"name\":\"" + fill_name(activity) + "\",");
   JsonWriter& out = impl.out;
   out.raw(",\"args\":{\"correlation\":");
@@ -473,6 +496,7 @@ void ChromeSink::handle_loss_activity(const LossActivity& activity) {
 Result<> ChromeSink::end(const LinkSummary& summary) {
   Impl& impl = *impl_;
   JsonWriter& out = impl.out;
+  if (impl.waiting_call) impl.settle_call();
   if (!impl.rows_metadata.empty()) impl.event(impl.rows_metadata);
   out.raw("\n");
   out.end_array();

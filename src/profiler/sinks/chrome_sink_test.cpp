@@ -46,14 +46,14 @@ struct Exported {
   }
 };
 
-Exported exported(const ScriptedSource& source, bool device_only = false) {
+Exported exported(const ScriptedSource& source, bool device_only = false, Compatibility compatibility = Compatibility::none) {
   Exported result;
   ChromeSink sink(
       [&](std::string_view piece) {
         result.text += piece;
         return Result<>();
       },
-      {"trace.json", device_only, nullptr});
+      {"trace.json", device_only, nullptr, compatibility});
   Session session(source);
   session.add_sink(sink);
   EXPECT_TRUE(session.run());
@@ -65,6 +65,37 @@ Exported exported(const ScriptedSource& source, bool device_only = false) {
 
 /// Thousandths of a microsecond, exactly.
 std::int64_t nanoseconds(const Json& microseconds) { return std::llround(microseconds.get<double>() * 1000); }
+
+TEST(ChromeSinkTest, ForHtaCallsHaveTheNamesThatItKnowsAndKeepTheirOwn) {
+  ScriptedSource source;
+  source.add_simple_process();
+  source.add_command({.start = 5'000, .end = 5'300, .enter_ns = 4'000, .exit_ns = 4'100});
+  source.add_command({.start = 6'000, .end = 6'100, .enter_ns = 4'200, .exit_ns = 4'300, .command = probe::Command::write, .bytes = 64});
+  source.add_command({.start = 7'000, .end = 7'100, .enter_ns = 4'400, .exit_ns = 4'500, .command = probe::Command::fill, .bytes = 64});
+  source.add_command({.start = 8'000, .end = 8'100, .enter_ns = 4'600, .exit_ns = 4'700, .command = probe::Command::marker});
+  source.add_call("clCreateBuffer", 4'800, 4'900);
+  source.shuffle(7);
+  const Exported plain = exported(source), trace = exported(source, false, Compatibility::hta);
+  const std::vector<Json> calls = trace.events("X", "cuda_runtime"), true_calls = plain.events("X", "xpu_runtime");
+  ASSERT_EQ(calls.size(), 5u);
+  ASSERT_EQ(true_calls.size(), 5u);
+  std::map<std::string, int> names;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const std::string name = calls[i]["name"];
+    ++names[name];
+    // Everything else is as it was, in the same order.
+    EXPECT_EQ(calls[i]["args"].value("api", name), true_calls[i]["name"]);
+    EXPECT_EQ(calls[i]["ts"], true_calls[i]["ts"]);
+    EXPECT_EQ(calls[i]["args"]["correlation"], true_calls[i]["args"]["correlation"]);
+  }
+  EXPECT_EQ(names["cudaLaunchKernel"], 1);
+  EXPECT_EQ(names["cudaMemcpyAsync"], 1);
+  EXPECT_EQ(names["cudaMemsetAsync"], 1);
+  EXPECT_EQ(names["clCreateBuffer"], 1);
+  EXPECT_EQ(trace.summary.flows, plain.summary.flows);
+  EXPECT_EQ(trace.events("X").size(), plain.events("X").size());
+  EXPECT_TRUE(exported(source, true, Compatibility::hta).events("X", "cuda_runtime").empty()) << "device only";
+}
 
 TEST(ChromeSinkTest, WritesTheDocumentAsKinetoDoes) {
   ScriptedSource source;
