@@ -31,8 +31,9 @@ Result<ExportSummary> export_with(const RecordSource& source, const std::string&
 Result<ExportSummary> export_chrome(const RecordSource& source, const ExportOptions& options) {
   const std::size_t slash = options.path.rfind('/');
   const std::string name = slash == std::string::npos ? options.path : options.path.substr(slash + 1);
-  return export_with(source, options.path,
-                     [&](ChromeSink::Write write) { return ChromeSink(std::move(write), {name, options.device_only, options.progress, options.compatibility}); });
+  return export_with(source, options.path, [&](ChromeSink::Write write) {
+    return ChromeSink(std::move(write), {name, options.device_only, options.progress, options.compatibility});
+  });
 }
 
 Result<ExportSummary> export_perfetto(const RecordSource& source, const ExportOptions& options) {
