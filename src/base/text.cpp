@@ -37,6 +37,12 @@ std::string signed_duration_text(std::int64_t ns) {
   return ns < 0 ? "-" + duration_text(std::uint64_t{0} - static_cast<std::uint64_t>(ns)) : duration_text(static_cast<std::uint64_t>(ns));
 }
 
+std::string microseconds_text(std::int64_t ns) {
+  // The sign apart: -15 ns have none in their whole microseconds.
+  const std::uint64_t size_ns = ns < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(ns) : static_cast<std::uint64_t>(ns);
+  return fmt::format("{}{}.{:03} µs", ns < 0 ? "-" : "", size_ns / 1'000, size_ns % 1'000);
+}
+
 std::string bytes_text(std::uint64_t bytes) {
   if (bytes < 1'024) return fmt::format("{} B", bytes);
   double value = static_cast<double>(bytes) / 1'024;

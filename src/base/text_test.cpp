@@ -34,6 +34,12 @@ TEST(TextTest, ADifferenceMayBeNegative) {
   EXPECT_EQ(signed_duration_text(INT64_MIN).front(), '-');
 }
 
+TEST(TextTest, MicrosecondsAreExact) {
+  EXPECT_EQ(microseconds_text(1'712'195'495'505'631'501), "1712195495505631.501 µs");
+  EXPECT_EQ(microseconds_text(-15), "-0.015 µs");
+  EXPECT_EQ(microseconds_text(INT64_MIN), "-9223372036854775.808 µs");
+}
+
 TEST(TextTest, BytesHaveBinaryUnits) {
   EXPECT_EQ(bytes_text(1'023), "1023 B");
   EXPECT_EQ(bytes_text(1'536), "1.5 KiB");

@@ -5,10 +5,12 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "cli/check_trace.hpp"
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
 #include "cli/recording_name.hpp"
 #include "cli/text.hpp"
+#include "xpu/profiler/trace_checker.hpp"
 #include "xpu/trace/recording/recording.hpp"
 
 namespace xpu::cli {
@@ -138,6 +140,7 @@ int check(const CheckRequest& request) {
     say("{}", error.message);
     return kFailed;
   };
+  if (!request.name.empty() && profiler::TraceChecker::looks_like_trace(request.name)) return check_trace(request);
   const auto name = find_recording(request.name);
   if (!name) return fail(name.error());
   const auto recording = trace::Recording::open(*name);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "cli/check_trace.hpp"
 #include "cli/console.hpp"
 #include "cli/text.hpp"
 
@@ -258,18 +259,33 @@ Examples:
 }
 
 Parsed<CheckRequest> parse_check(std::span<const std::string> arguments) {
-  const auto app = make_app("check", "Says whether a recording is complete: the books of each queue, losses, clocks, damage.",
-                            "xpu check [OPTIONS] [NAME]",
-                            R"(Exit code: 0 when every command is explained and the file is whole, 1 when not, 2 for a wrong command line.
-Counted losses and commands that had not finished when the program ended are shown and are no failure.
+  const auto app =
+      make_app("check",
+               "Says whether a recording is complete (the books of each queue, losses, clocks, damage), or whether a Chrome trace of "
+               "Kineto, PyTorch or xpu is right. What a file is, its contents say.",
+               "xpu check [OPTIONS] [NAME]", "");
+  app->footer(
+      R"(A recording: exit code 0 when every command is explained and the file is whole, 1 when not. Counted losses and commands that had not
+finished when the program ended are shown and are no failure.
+
+A trace: 0 when no rule of severity error is broken, 1 when one is, 2 when the file cannot be read or is none. The rules:
+)" + trace_rules_text() +
+      R"(
+2 also for a wrong command line.
 
 Examples:
   xpu check
-  xpu check a.xpu --json)");
+  xpu check a.xpu --json
+  xpu export a.xpu -f -o a.json.gz
+  xpu check a.json.gz)");
   CheckRequest request;
   bool json = false;
-  app->add_option("name", request.name, kNameHelp)->type_name("");
-  app->add_flag("--json", json, "One JSON document, schema xpu.check/1.");
+  app->add_option(
+         "name", request.name,
+         "A recording: NAME, NAME.xpu, or the folder NAME.xpu.live of an unfinished one; or a trace, plain or gzip. Default: the newest "
+         "recording here.")
+      ->type_name("");
+  app->add_flag("--json", json, "One JSON document, schema xpu.check/1, or xpu.check_trace/1 of a trace.");
 
   if (const auto code = parse_with(*app, arguments, kUsage)) return {std::nullopt, *code};
   if (json) request.format = Format::json;

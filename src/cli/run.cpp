@@ -33,7 +33,7 @@ constexpr std::array kCommands{
             [](std::span<const std::string> arguments) { return parse_and_do(parse_report(arguments), report); }},
     Command{"export", "Write a recording as a timeline for other tools.",
             [](std::span<const std::string> arguments) { return parse_and_do(parse_export(arguments), export_recording); }},
-    Command{"check", "Say whether a recording is complete.",
+    Command{"check", "Say whether a recording is complete, or a trace right.",
             [](std::span<const std::string> arguments) { return parse_and_do(parse_check(arguments), check); }},
     Command{"info", "List drivers and devices.",
             [](std::span<const std::string> arguments) { return parse_and_do(parse_info(arguments), info); }},

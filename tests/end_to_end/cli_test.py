@@ -367,34 +367,6 @@ class ReportTest(CliTest):
         self.assertEqual(json.loads(finished.stdout)["conservation"]["submitted"], submitted(seen))
 
 
-class CheckTest(CliTest):
-    def test_a_whole_recording_is_ok(self):
-        finished = self.record_workload("a")
-        text = self.xpu("check", "a")
-        self.assertEqual(text.code, 0, text)
-        self.assertRegex(text.stdout, rb"(?m)^OK: ")
-        document = self.document("check", "a", "--json")
-        self.assertEqual(document["schema"], "xpu.check/1")
-        self.assertIs(document["ok"], True)
-        self.assertEqual(document["conservation"]["submitted"], submitted(finished.stdout))
-        self.assertEqual(sum(queue["submitted"] for queue in document["queues"]), document["conservation"]["submitted"])
-
-    def test_a_damaged_file_is_not_ok(self):
-        self.record_workload("a")
-        whole = (self.folder / "a.xpu").read_bytes()
-        spoiled = bytearray(whole)
-        for at in range(len(whole) // 4, len(whole) // 2):
-            spoiled[at] ^= 0x5a
-        for contents in (whole[: len(whole) // 2], bytes(spoiled)):
-            (self.folder / "a.xpu").write_bytes(contents)
-            finished = self.xpu("check", "a", "--json")
-            self.assertEqual(finished.code, 1, finished)
-            document = json.loads(finished.stdout)
-            self.assertIs(document["ok"], False)
-            self.assertTrue(document["problems"])
-            self.assertRegex(self.xpu("check", "a").stdout, rb"(?m)^WRONG: ")
-
-
 class ExportTest(CliTest):
     def test_the_file_lies_beside_the_recording_and_opens(self):
         finished = self.record_workload("a")

@@ -16,6 +16,8 @@ XPU_EXPORT std::string with_thousands(std::uint64_t value);
 XPU_EXPORT std::string duration_text(std::uint64_t ns);
 /// The same of a difference, which may be negative: "-1.50 µs".
 XPU_EXPORT std::string signed_duration_text(std::int64_t ns);
+/// "1234.567 µs", exactly and as trace files have it, so that it can be searched for there.
+XPU_EXPORT std::string microseconds_text(std::int64_t ns);
 /// "512 B", "1.5 MiB".
 XPU_EXPORT std::string bytes_text(std::uint64_t bytes);
 

@@ -3,52 +3,21 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
-#include <vector>
 
+#include "profiler/sinks/chrome_rows.hpp"
 #include "profiler/sinks/chrome_text.hpp"
+#include "profiler/sinks/fragments.hpp"
 #include "profiler/sinks/json_writer.hpp"
 #include "profiler/sinks/names.hpp"
 #include "profiler/time_difference.hpp"
 
 namespace xpu::profiler {
-namespace {
-
-using std::to_string;
-
-// The row of lane L of stream S is S + L x this.
-constexpr std::uint64_t kRowsPerLane = 1'000'000;
-// Kineto's order: programs, devices, overhead.
-constexpr std::uint64_t kDeviceSortIndex = 5'000'000, kOverheadSortIndex = 0x100000A;
-// A process of its own for what recording cost. Kineto's is -1, which Perfetto takes for 0: the rows would be the first device's.
-constexpr std::uint64_t kOverheadPid = 2 * kFirstMadeUpId;
-
-/// One text per definition, made when it is first needed.
-class Fragments {
- public:
-  template <typename Make>
-  const std::string& get(std::size_t index, Make&& make) {
-    if (index >= texts_.size()) texts_.resize(index + 1);
-    if (!texts_[index]) texts_[index] = make();
-    return *texts_[index];
-  }
-
- private:
-  std::vector<std::optional<std::string>> texts_;
-};
-
-}  // namespace
 
 struct ChromeSink::Impl {
   Impl(Write write_function, Options sink_options)
       : options(std::move(sink_options)), write(std::move(write_function)), out([this](std::string_view piece) {
           if (status) status = write(piece);
         }) {}
-
-  /// The rows of one queue.
-  struct QueueRows {
-    std::vector<std::string> lanes;  // `"pid":0,"tid":1,"ts":` each
-    std::string args;                // `,"device":0,"stream":1,"context":1`
-  };
 
   /// Begins an event; each begins with a comma, which the first one leaves out.
   void event(std::string_view head) {
@@ -64,14 +33,6 @@ struct ChromeSink::Impl {
     out.thousandths(duration_ns);
     ++summary.slices;
   }
-
-  /// `"pid":1234,"tid":1235,"ts":`; names the row when it is new.
-  const std::string& row(const ThreadDefinition& thread);
-  const std::string& row(const QueueDefinition& queue, std::uint32_t lane);
-  QueueRows& rows(const QueueDefinition& queue);
-  std::string device_pid(const DeviceDefinition& device);
-  void name_process(const ProcessDefinition& process);
-  void name_device(const DeviceDefinition& device);
 
   void write_call(const RuntimeActivity& call, std::string_view alias);
   void settle_call(std::string_view alias = {}) { write_call(*std::exchange(waiting_call, std::nullopt), alias); }
@@ -91,11 +52,9 @@ struct ChromeSink::Impl {
   std::int64_t base_ns = 0;
   std::uint64_t commands_expected = 0, commands_seen = 0;
   bool first_event = true;
-  Fragments api_heads, wait_heads, kernel_heads, kernel_tails, geometry_tails, thread_rows, overhead_rows;
+  Fragments api_heads, wait_heads, kernel_heads, kernel_tails, geometry_tails;
   std::optional<RuntimeActivity> waiting_call;  // its command, which comes next, decides how it is named
-  std::vector<QueueRows> queue_rows;
-  std::vector<bool> named_processes, named_devices;
-  std::string rows_metadata;  // written at the end
+  ChromeRows rows;
   ExportSummary summary;
 };
 
@@ -106,6 +65,7 @@ const ExportSummary& ChromeSink::summary() const noexcept { return impl_->summar
 
 void ChromeSink::begin(const SessionInfo& info) {
   impl_->definitions = info.definitions;
+  impl_->rows.begin(*info.definitions);
   impl_->base_ns = info.origin_ns;
   impl_->commands_expected = info.commands;
   impl_->write_head(info);
@@ -152,71 +112,6 @@ void ChromeSink::Impl::write_head(const SessionInfo& info) {
   out.begin_array();
 }
 
-void ChromeSink::Impl::name_process(const ProcessDefinition& process) {
-  if (process.index >= named_processes.size()) named_processes.resize(process.index + 1);
-  if (named_processes[process.index]) return;
-  named_processes[process.index] = true;
-  const std::string pid = to_string(process.pid);
-  rows_metadata += metadata(pid, "0", "process_name", name_argument(row_name(process)));
-  rows_metadata += metadata(pid, "0", "process_sort_index", sort_argument(process.index));
-}
-
-const std::string& ChromeSink::Impl::row(const ThreadDefinition& thread) {
-  return thread_rows.get(thread.index, [&] {
-    name_process(*thread.process);
-    const std::string pid = to_string(thread.process->pid);
-    const std::uint64_t thread_id = thread.os_thread != 0 ? thread.os_thread : kFirstMadeUpId + thread.index;
-    const std::string tid = to_string(thread_id);
-    rows_metadata += metadata(pid, tid, "thread_name", name_argument(row_name(thread, thread_id)));
-    return "\"pid\":" + pid + ",\"tid\":" + tid + ",\"ts\":";
-  });
-}
-
-/// The index of the device, unless a process of the recording has that id.
-std::string ChromeSink::Impl::device_pid(const DeviceDefinition& device) {
-  const auto taken = [&](std::uint64_t id) {
-    return std::any_of(definitions->processes.begin(), definitions->processes.end(),
-                       [&](const ProcessDefinition& process) { return process.pid == id; });
-  };
-  const std::uint64_t pid = device.index;
-  return to_string(taken(pid) ? kFirstMadeUpId + pid : pid);
-}
-
-void ChromeSink::Impl::name_device(const DeviceDefinition& device) {
-  if (device.index >= named_devices.size()) named_devices.resize(device.index + 1);
-  if (named_devices[device.index]) return;
-  named_devices[device.index] = true;
-  const std::string pid = device_pid(device);
-  rows_metadata += metadata(pid, "0", "process_name", name_argument(row_name(device)));
-  rows_metadata += metadata(pid, "0", "process_labels", "\"labels\":" + json_string("XPU " + to_string(device.index)));
-  rows_metadata += metadata(pid, "0", "process_sort_index", sort_argument(kDeviceSortIndex + device.index));
-}
-
-ChromeSink::Impl::QueueRows& ChromeSink::Impl::rows(const QueueDefinition& queue) {
-  if (queue.index >= queue_rows.size()) queue_rows.resize(queue.index + 1);
-  QueueRows& rows = queue_rows[queue.index];
-  if (rows.args.empty()) {
-    rows.args = ",\"device\":" + to_string(queue.device->index) + ",\"stream\":" + to_string(queue.index + 1) +
-                ",\"context\":" + to_string(queue.context);
-  }
-  return rows;
-}
-
-const std::string& ChromeSink::Impl::row(const QueueDefinition& queue, std::uint32_t lane) {
-  std::vector<std::string>& lanes = rows(queue).lanes;
-  if (lane >= lanes.size()) lanes.resize(lane + 1);
-  if (lanes[lane].empty()) {
-    name_device(*queue.device);
-    const std::string pid = device_pid(*queue.device);
-    const std::uint64_t stream = std::uint64_t{queue.index} + 1;
-    const std::string tid = to_string(stream + lane * kRowsPerLane);
-    rows_metadata += metadata(pid, tid, "thread_name", name_argument(row_name(queue, lane, definitions->processes.size() > 1)));
-    rows_metadata += metadata(pid, tid, "thread_sort_index", sort_argument(stream * 1000 + std::min<std::uint32_t>(lane, 999)));
-    lanes[lane] = "\"pid\":" + pid + ",\"tid\":" + tid + ",\"ts\":";
-  }
-  return lanes[lane];
-}
-
 void ChromeSink::handle_runtime_activity(const RuntimeActivity& activity) {
   Impl& impl = *impl_;
   if (impl.options.device_only) return;
@@ -238,7 +133,7 @@ void ChromeSink::Impl::write_call(const RuntimeActivity& call, std::string_view 
   } else {
     event(head(alias));
   }
-  out.raw(row(*call.thread));
+  out.raw(rows.of(*call.thread));
   slice_times(call.start_ns, call.duration_ns);
   out.raw(",\"args\":{\"correlation\":");
   out.number(call.correlation);
@@ -270,12 +165,12 @@ void ChromeSink::Impl::begin_command(const DeviceActivity& activity, std::string
     event(",\n{\"ph\":\"s\",\"id\":");
     out.number(activity.correlation);
     out.raw(",\"cat\":\"ac2g\",\"name\":\"ac2g\",");
-    out.raw(row(*activity.call->thread));
+    out.raw(rows.of(*activity.call->thread));
     time(activity.call->start_ns);
     out.raw("}");
   }
   event(head);
-  out.raw(row(*activity.queue, activity.lane));
+  out.raw(rows.of(*activity.queue, activity.lane));
   slice_times(activity.start_ns + activity.nudge_ns, activity.duration_ns);
   if (activity.lane != 0) ++summary.overlapping;
 }
@@ -303,7 +198,7 @@ void ChromeSink::Impl::end_command(const DeviceActivity& activity) {
     event(",\n{\"ph\":\"f\",\"bp\":\"e\",\"id\":");
     out.number(activity.correlation);
     out.raw(",\"cat\":\"ac2g\",\"name\":\"ac2g\",");
-    out.raw(row(*activity.queue, activity.lane));
+    out.raw(rows.of(*activity.queue, activity.lane));
     time(activity.start_ns + activity.nudge_ns);
     out.raw("}");
     ++summary.flows;
@@ -319,7 +214,7 @@ void ChromeSink::handle_kernel_activity(const KernelActivity& activity) {
   }));
   impl.out.raw(",\"args\":{\"correlation\":");
   impl.out.number(activity.correlation);
-  impl.out.raw(impl.rows(*activity.queue).args);
+  impl.out.raw(impl.rows.args_of(*activity.queue));
   if (activity.geometry != nullptr) {
     impl.out.raw(impl.geometry_tails.get(activity.geometry->index, [&] { return geometry_args(*activity.geometry); }));
   }
@@ -335,7 +230,7 @@ void ChromeSink::handle_memcpy_activity(const MemcpyActivity& activity) {
   JsonWriter& out = impl.out;
   out.raw(",\"args\":{\"correlation\":");
   out.number(activity.correlation);
-  out.raw(impl.rows(*activity.queue).args);
+  out.raw(impl.rows.args_of(*activity.queue));
   if (activity.bytes) {
     out.raw(",\"bytes\":");
     out.number(*activity.bytes);
@@ -356,7 +251,7 @@ void ChromeSink::handle_memset_activity(const MemsetActivity& activity) {
   JsonWriter& out = impl.out;
   out.raw(",\"args\":{\"correlation\":");
   out.number(activity.correlation);
-  out.raw(impl.rows(*activity.queue).args);
+  out.raw(impl.rows.args_of(*activity.queue));
   if (activity.bytes) {
     out.raw(",\"bytes\":");
     out.number(*activity.bytes);
@@ -374,7 +269,9 @@ void ChromeSink::handle_command_activity(const CommandActivity& activity) {
       .append("\",");
   impl.begin_command(activity, head);
   // Neither "stream" nor "correlation": readers would count a marker as computation, or as the second call of the pair.
-  impl.out.raw(",\"args\":{\"queue\":");
+  impl.out.raw(",\"args\":{\"device\":");
+  impl.out.number(activity.queue->device->index);
+  impl.out.raw(",\"queue\":");
   impl.out.number(activity.queue->index + 1);
   impl.end_command(activity);
 }
@@ -386,7 +283,7 @@ void ChromeSink::handle_synchronization_activity(const SynchronizationActivity& 
   JsonWriter& out = impl.out;
   impl.event(impl.wait_heads.get(
       activity.api->index, [&] { return ",\n{\"ph\":\"X\",\"cat\":\"xpu_sync\",\"name\":" + json_string(activity.api->text) + ','; }));
-  out.raw(impl.row(*activity.thread));
+  out.raw(impl.rows.of(*activity.thread));
   impl.slice_times(activity.start_ns, activity.duration_ns);
   out.raw(",\"args\":{\"waits for\":\"");
   out.raw(to_string(activity.type));
@@ -411,13 +308,7 @@ void ChromeSink::handle_overhead_activity(const OverheadActivity& activity) {
   if (impl.options.device_only) return;
   JsonWriter& out = impl.out;
   impl.event(",\n{\"ph\":\"X\",\"cat\":\"overhead\",\"name\":\"recording\",");
-  out.raw(impl.overhead_rows.get(activity.thread->index, [&] {
-    const std::string pid = to_string(kOverheadPid), tid = to_string(activity.thread->os_thread);
-    impl.rows_metadata += metadata(pid, tid, "process_name", name_argument("overhead of recording"));
-    impl.rows_metadata += metadata(pid, tid, "process_sort_index", sort_argument(kOverheadSortIndex));
-    impl.rows_metadata += metadata(pid, tid, "thread_name", name_argument("thread " + tid));
-    return "\"pid\":" + pid + ",\"tid\":" + tid + ",\"ts\":";
-  }));
+  out.raw(impl.rows.of_overhead(*activity.thread));
   impl.slice_times(activity.start_ns, activity.duration_ns);
   out.raw(",\"args\":{\"stands for calls\":");
   out.number(activity.count);
@@ -427,7 +318,7 @@ void ChromeSink::handle_overhead_activity(const OverheadActivity& activity) {
 void ChromeSink::handle_memory_activity(const MemoryActivity& activity) {
   Impl& impl = *impl_;
   if (impl.options.device_only) return;
-  impl.name_process(*activity.process);
+  impl.rows.name_process(*activity.process);
   JsonWriter& out = impl.out;
   impl.event(",\n{\"ph\":\"C\",\"name\":\"memory of context ");
   out.number(activity.context);
@@ -449,7 +340,7 @@ void ChromeSink::handle_annotation_activity(const AnnotationActivity& activity) 
       impl.event(",\n{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":");
       out.raw(json_string(activity.text->text));
       out.raw(",");
-      out.raw(impl.row(*activity.thread));
+      out.raw(impl.rows.of(*activity.thread));
       impl.slice_times(activity.start_ns, activity.duration_ns);
       if (!activity.duration_known) out.raw(",\"args\":{\"end\":\"unknown\"}");
       out.raw("}");
@@ -458,7 +349,7 @@ void ChromeSink::handle_annotation_activity(const AnnotationActivity& activity) 
       impl.event(",\n{\"ph\":\"C\",\"name\":");
       out.raw(json_string(activity.text->text));
       out.raw(",");
-      out.raw(impl.row(*activity.thread));
+      out.raw(impl.rows.of(*activity.thread));
       impl.time(activity.start_ns);
       out.raw(",\"args\":{\"value\":");
       out.real(activity.value);
@@ -468,7 +359,7 @@ void ChromeSink::handle_annotation_activity(const AnnotationActivity& activity) 
       impl.event(",\n{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"user_annotation\",\"name\":");
       out.raw(json_string(activity.text->text));
       out.raw(",");
-      out.raw(impl.row(*activity.thread));
+      out.raw(impl.rows.of(*activity.thread));
       impl.time(activity.start_ns);
       out.raw("}");
       return;
@@ -482,9 +373,9 @@ void ChromeSink::handle_loss_activity(const LossActivity& activity) {
   out.raw(loss_name(activity));
   out.raw("\",");
   if (activity.queue != nullptr) {
-    out.raw(impl.row(*activity.queue, 0));
+    out.raw(impl.rows.of(*activity.queue, 0));
   } else {
-    impl.name_process(*activity.process);
+    impl.rows.name_process(*activity.process);
     out.raw("\"pid\":");
     out.number(activity.process->pid);
     out.raw(",\"tid\":0,\"ts\":");
@@ -497,7 +388,7 @@ Result<> ChromeSink::end(const LinkSummary& summary) {
   Impl& impl = *impl_;
   JsonWriter& out = impl.out;
   if (impl.waiting_call) impl.settle_call();
-  if (!impl.rows_metadata.empty()) impl.event(impl.rows_metadata);
+  if (!impl.rows.metadata().empty()) impl.event(impl.rows.metadata());
   out.raw("\n");
   out.end_array();
   out.raw("\n");
@@ -508,6 +399,15 @@ Result<> ChromeSink::end(const LinkSummary& summary) {
   out.member("without times", summary.untimed);
   out.member("without place in time", summary.unplaced);
   out.member("completions without call", summary.orphans);
+  out.end_object();
+  out.raw("\n");
+  out.key("writtenEvents");
+  out.begin_object();
+  out.member("commands", summary.commands);
+  out.member("slices of commands", summary.linked - summary.untimed - summary.unplaced);
+  out.member("slices", impl.summary.slices);
+  out.member("kernels", impl.summary.kernels);
+  out.member("flows", impl.summary.flows);
   out.end_object();
   out.raw("\n");
   out.key("clocks");

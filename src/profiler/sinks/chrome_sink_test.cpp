@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "profiler/test_support/random_source.hpp"
 #include "profiler/test_support/scripted_source.hpp"
 #include "xpu/profiler/session.hpp"
 
@@ -154,6 +155,8 @@ TEST(ChromeSinkTest, WritesALaunchAsTwoSlicesAndAnArrow) {
   EXPECT_EQ(trace.summary.slices, 2u);
   EXPECT_EQ(trace.summary.kernels, 1u);
   EXPECT_EQ(trace.summary.flows, 1u);
+  EXPECT_EQ(trace.document["writtenEvents"],
+            Json({{"commands", 1}, {"slices of commands", 1}, {"slices", 2}, {"kernels", 1}, {"flows", 1}}));
 }
 
 TEST(ChromeSinkTest, SaysTheGlobalSizeWhenTheDriverChoseTheGroups) {

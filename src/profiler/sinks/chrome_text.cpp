@@ -34,7 +34,7 @@ std::string kernel_args(const KernelDefinition& kernel) {
   return args;
 }
 
-std::string metadata(std::string_view pid, std::string_view tid, std::string_view name, std::string_view argument) {
+std::string metadata_event(std::string_view pid, std::string_view tid, std::string_view name, std::string_view argument) {
   std::string event = ",\n{\"ph\":\"M\",\"name\":\"";
   event.append(name)
       .append("\",\"pid\":")

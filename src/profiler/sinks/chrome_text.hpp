@@ -15,7 +15,7 @@ std::string geometry_args(const GeometryDefinition& geometry);
 std::string kernel_args(const KernelDefinition& kernel);
 
 /// An event that says something about a row, with a comma and a new line before it.
-std::string metadata(std::string_view pid, std::string_view tid, std::string_view name, std::string_view argument);
+std::string metadata_event(std::string_view pid, std::string_view tid, std::string_view name, std::string_view argument);
 std::string name_argument(std::string_view name);
 std::string sort_argument(std::uint64_t index);
 

@@ -15,6 +15,7 @@
 #include "profiler/sinks/export_source.hpp"
 #include "profiler/test_support/collecting_sink.hpp"
 #include "profiler/test_support/perfetto_reader.hpp"
+#include "profiler/test_support/random_source.hpp"
 #include "profiler/test_support/scripted_source.hpp"
 #include "xpu/profiler/session.hpp"
 

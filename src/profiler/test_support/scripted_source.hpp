@@ -98,7 +98,4 @@ class ScriptedSource final : public RecordSource {
   std::vector<Record> records_;
 };
 
-/// Queues of all kinds, fed by several threads of several processes, with failures in between.
-ScriptedSource random_source(std::uint32_t seed);
-
 }  // namespace xpu::profiler::test_support

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "profiler/sinks/fragments.hpp"
+#include "xpu/profiler/definitions.hpp"
+
+namespace xpu::profiler {
+
+/// The rows of a Chrome trace: which one an event belongs to, and the events that describe them, each row once. References stay valid until
+/// the next call for another row.
+class ChromeRows {
+ public:
+  /// Before all else. `definitions` must outlive it.
+  void begin(const Definitions& definitions) { definitions_ = &definitions; }
+
+  /// `"pid":1234,"tid":1235,"ts":`; describes the row when it is new.
+  const std::string& of(const ThreadDefinition& thread);
+  const std::string& of(const QueueDefinition& queue, std::uint32_t lane);
+  /// What recording the calls of a thread cost.
+  const std::string& of_overhead(const ThreadDefinition& thread);
+  /// `,"device":0,"stream":1,"context":1`
+  const std::string& args_of(const QueueDefinition& queue) { return rows_of(queue).args; }
+
+  /// For events of a process that belong to none of its threads.
+  void name_process(const ProcessDefinition& process);
+
+  /// The events that describe rows, to be written at the end: with a comma before each, or empty.
+  const std::string& metadata() const { return metadata_; }
+
+ private:
+  struct QueueRows {
+    std::vector<std::string> lanes;  // `"pid":0,"tid":1,"ts":` each
+    std::string args;
+  };
+  QueueRows& rows_of(const QueueDefinition& queue);
+  std::string device_pid(const DeviceDefinition& device) const;
+  void name_device(const DeviceDefinition& device);
+
+  const Definitions* definitions_ = nullptr;
+  Fragments thread_rows_, overhead_rows_;
+  std::vector<QueueRows> queue_rows_;
+  std::set<std::uint64_t> named_processes_;                          // pids: a process may execute another program
+  std::set<std::pair<std::uint64_t, std::uint64_t>> named_threads_;  // pid, tid: a thread's number is given again when it has ended
+  std::vector<bool> named_devices_;
+  std::string metadata_;
+};
+
+}  // namespace xpu::profiler
