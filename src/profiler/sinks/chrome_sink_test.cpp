@@ -85,7 +85,7 @@ TEST(ChromeSinkTest, ForHtaCallsHaveTheNamesThatItKnowsAndKeepTheirOwn) {
     const std::string name = calls[i]["name"];
     ++names[name];
     // Everything else is as it was, in the same order.
-    EXPECT_EQ(calls[i]["args"].value("api", name), true_calls[i]["name"]);
+    EXPECT_EQ(calls[i]["args"].value("api", name), true_calls[i]["name"].get<std::string>());
     EXPECT_EQ(calls[i]["ts"], true_calls[i]["ts"]);
     EXPECT_EQ(calls[i]["args"]["correlation"], true_calls[i]["args"]["correlation"]);
   }
