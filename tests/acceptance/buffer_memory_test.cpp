@@ -141,12 +141,12 @@ TEST_F(B1_BufferMemoryTest, WhatDoesNotFitIsRefusedWithTheFiguresOfTheAllocator)
 }
 
 TEST_F(B1_BufferMemoryTest, PinnedMemoryServesAgainWhenNoStreamUsesIt) {
+  if (!runs_by_itself()) GTEST_SKIP() << kNeedsThreads;
   auto& pinned = *Device::get(0).value().host_allocator().value();
   // What other tests let go of is free, once what they submitted has run.
   for (int device = 0; device < Device::count().value(); ++device) ASSERT_THAT(Device::get(device).value().synchronize(), Succeeds());
   pinned.empty_cache();
   const std::int64_t before = pinned.statistics().allocated_bytes.current;
-  if (!runs_by_itself()) GTEST_SKIP() << kNeedsThreads;
   occupy(other_);
   void* address = nullptr;
   {
