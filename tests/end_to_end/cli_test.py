@@ -420,8 +420,8 @@ class ExportTest(CliTest):
 class HelpTest(CliTest):
     OPTIONS = {
         "record": ["-o", "-f", "--device-only", "--api", "--delay", "--duration", "--kernels", "--start-paused", "--max-live"],
-        "report": ["--top", "--sort", "--kernels", "--by", "--json", "--csv", "--wide"],
-        "export": ["--format", "-o", "-f", "--device-only"],
+        "report": ["--top", "--sort", "--kernels", "--ranges", "--by", "--json", "--csv", "--table", "--wide"],
+        "export": ["--format", "-o", "-f", "--device-only", "--compat"],
         "check": ["--json"],
         "info": ["--device", "--verbose", "--json"],
     }
