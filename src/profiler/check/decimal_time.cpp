@@ -12,7 +12,7 @@ std::optional<std::int64_t> from_double(std::string_view number) noexcept {
   double value = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
   // Too small or too large: the value says neither.
-  if (error == std::errc::result_out_of_range && number.find("-", 1) != std::string_view::npos) return 0;
+  if (error == std::errc::result_out_of_range && number.find('-', 1) != std::string_view::npos) return 0;
   if (error != std::errc{} || end != number.data() + number.size()) return std::nullopt;
   const double scaled = value * 1'000;
   if (!(std::abs(scaled) < static_cast<double>(kMost))) return std::nullopt;
