@@ -36,8 +36,11 @@ struct ChromeSink::Impl {
 
   void write_call(const RuntimeActivity& call, std::string_view alias);
   void settle_call(std::string_view alias = {}) { write_call(*std::exchange(waiting_call, std::nullopt), alias); }
-  /// `alias`: what the call is named that submitted it, where names are not our own.
-  bool has_slice(const DeviceActivity& activity, std::string_view alias = {});
+  /// Where names are not our own: the call that submitted this command is named so.
+  void name_call_of(const DeviceActivity& activity, std::string_view alias) {
+    if (waiting_call && activity.correlation == waiting_call->correlation) settle_call(alias);
+  }
+  bool has_slice(const DeviceActivity& activity);
   void begin_command(const DeviceActivity& activity, std::string_view head);
   void end_command(const DeviceActivity& activity);
   void progress();
@@ -146,9 +149,8 @@ void ChromeSink::Impl::write_call(const RuntimeActivity& call, std::string_view 
   out.raw("}}");
 }
 
-bool ChromeSink::Impl::has_slice(const DeviceActivity& activity, std::string_view alias) {
+bool ChromeSink::Impl::has_slice(const DeviceActivity& activity) {
   progress();
-  if (waiting_call && activity.correlation == waiting_call->correlation) settle_call(alias);
   if (activity.timed && activity.placed) return true;
   if (activity.state != CommandState::refused) ++summary.untimed;
   return false;
@@ -207,7 +209,8 @@ void ChromeSink::Impl::end_command(const DeviceActivity& activity) {
 
 void ChromeSink::handle_kernel_activity(const KernelActivity& activity) {
   Impl& impl = *impl_;
-  if (!impl.has_slice(activity, "cudaLaunchKernel")) return;
+  impl.name_call_of(activity, "cudaLaunchKernel");
+  if (!impl.has_slice(activity)) return;
   const KernelDefinition& kernel = *activity.kernel;
   impl.begin_command(activity, impl.kernel_heads.get(kernel.index, [&] {
     return ",\n{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":" + json_string(kernel.name) + ',';
@@ -225,7 +228,8 @@ void ChromeSink::handle_kernel_activity(const KernelActivity& activity) {
 
 void ChromeSink::handle_memcpy_activity(const MemcpyActivity& activity) {
   Impl& impl = *impl_;
-  if (!impl.has_slice(activity, "cudaMemcpyAsync")) return;
+  impl.name_call_of(activity, "cudaMemcpyAsync");
+  if (!impl.has_slice(activity)) return;
   impl.begin_command(activity, ",\n{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"" + copy_name(activity) + "\",");
   JsonWriter& out = impl.out;
   out.raw(",\"args\":{\"correlation\":");
@@ -246,7 +250,8 @@ void ChromeSink::handle_memcpy_activity(const MemcpyActivity& activity) {
 
 void ChromeSink::handle_memset_activity(const MemsetActivity& activity) {
   Impl& impl = *impl_;
-  if (!impl.has_slice(activity, "cudaMemsetAsync")) return;
+  impl.name_call_of(activity, "cudaMemsetAsync");
+  if (!impl.has_slice(activity)) return;
   impl.begin_command(activity, ",\n{\"ph\":\"X\",\"cat\":\"gpu_memset\",\"name\":\"" + fill_name(activity) + "\",");
   JsonWriter& out = impl.out;
   out.raw(",\"args\":{\"correlation\":");
