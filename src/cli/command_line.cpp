@@ -268,7 +268,7 @@ Parsed<CheckRequest> parse_check(std::span<const std::string> arguments) {
       R"(A recording: exit code 0 when every command is explained and the file is whole, 1 when not. Counted losses and commands that had not
 finished when the program ended are shown and are no failure.
 
-A trace: 0 when no rule of severity error is broken, 1 when one is, 2 when the file cannot be read or is none. The rules:
+A trace: 0 when no rule of severity error is broken, 1 when one is, 2 when it is none or breaks off as gzip. The rules:
 )" + trace_rules_text() +
       R"(
 2 also for a wrong command line.
