@@ -21,13 +21,15 @@ namespace xpu::base {
 /// The one lock of this project. Constant-initialised and trivially destroyed, so that it may be a static that outlives everything.
 ///
 /// Lock order, outermost first; a thread takes only locks further down than those that it holds:
+///   0 trace: beginning and ending a capture
 ///   1 interceptors: objects, then a queue
 ///   2 memory, runtime: registry, device, allocator, stream
 ///   3 hal, a driver: their own
 ///   4 probe: publishers, texts
-///   5 trace: claiming a segment, kernel filter, definitions, writers
+///   5 trace: captures, claiming a segment, kernel filter, definitions, writers
 ///   6 log
-/// So no text is interned under a lock of trace. A fork takes 4 and 5 in this order and lets go in parent and child.
+/// So no text is interned under a lock of trace, and the probe calls nobody under one of its own: nobody holds one of 4 and one of 5. A
+/// fork takes all of both, in either order, and lets go in parent and child.
 /// No user callback, no blocking driver call and no log line under a lock.
 class XPU_THREAD_ATTRIBUTE(capability("mutex")) Mutex {
  public:

@@ -27,7 +27,9 @@ namespace {
 constexpr std::size_t kMaxPublishers = 16;
 
 constinit base::Mutex g_publishers_mutex;
-constinit std::atomic<void (*)()> g_publishers[kMaxPublishers] = {};
+using Functions = std::atomic<void (*)()>[kMaxPublishers];
+constinit Functions g_publishers = {};
+constinit Functions g_harvesters = {};
 constinit std::atomic<std::uint32_t> g_object_ids[static_cast<std::size_t>(ObjectKind::count)] = {};
 
 // ---- texts
@@ -114,6 +116,28 @@ Id find_or_add(std::string_view text, bool* added) XPU_REQUIRES(g_texts_mutex) {
   return id;
 }
 
+bool add_function(Functions& functions, void (*function)()) noexcept {
+  if (function == nullptr) return false;
+  const base::MutexLock lock(g_publishers_mutex);
+  for (std::atomic<void (*)()>& slot : functions) {
+    void (*const present)() = slot.load(std::memory_order_relaxed);
+    if (present == function) return true;
+    if (present == nullptr) {
+      slot.store(function, std::memory_order_release);
+      return true;
+    }
+  }
+  return false;
+}
+
+void call_all(const Functions& functions) noexcept {
+  for (const std::atomic<void (*)()>& slot : functions) {
+    void (*const function)() = slot.load(std::memory_order_acquire);
+    if (function == nullptr) return;
+    function();
+  }
+}
+
 void announce_text(Id id, std::string_view text, void* table) { static_cast<const Subscriber*>(table)->string(id, text); }
 
 }  // namespace
@@ -134,27 +158,11 @@ bool subscribe(const Subscriber* table) noexcept {
 
 void unsubscribe() noexcept { internal::g_subscriber.store(nullptr, std::memory_order_release); }
 
-bool register_publisher(void (*republish)()) noexcept {
-  if (republish == nullptr) return false;
-  const base::MutexLock lock(g_publishers_mutex);
-  for (std::atomic<void (*)()>& slot : g_publishers) {
-    void (*const present)() = slot.load(std::memory_order_relaxed);
-    if (present == republish) return true;
-    if (present == nullptr) {
-      slot.store(republish, std::memory_order_release);
-      return true;
-    }
-  }
-  return false;
-}
+bool register_publisher(void (*republish)()) noexcept { return add_function(g_publishers, republish); }
+void republish_all() noexcept { call_all(g_publishers); }
 
-void republish_all() noexcept {
-  for (const std::atomic<void (*)()>& slot : g_publishers) {
-    void (*const republish)() = slot.load(std::memory_order_acquire);
-    if (republish == nullptr) return;
-    republish();
-  }
-}
+bool register_harvester(void (*harvest)()) noexcept { return add_function(g_harvesters, harvest); }
+void harvest_all() noexcept { call_all(g_harvesters); }
 
 Id new_object_id(ObjectKind kind) noexcept {
   const auto index = static_cast<std::size_t>(kind);

@@ -307,6 +307,12 @@ XPU_EXPORT void unsubscribe() noexcept;
 XPU_EXPORT bool register_publisher(void (*republish)()) noexcept;
 XPU_EXPORT void republish_all() noexcept;
 
+/// A publisher's function that publishes what has ended by now and was not yet published, without waiting for what has not, and reads the
+/// clocks of devices in use. `harvest_all` calls all of them: whoever wants to see everything that is finished calls it first. At most 16;
+/// never unregistered. They may call drivers; no lock of the caller's may be held.
+XPU_EXPORT bool register_harvester(void (*harvest)()) noexcept;
+XPU_EXPORT void harvest_all() noexcept;
+
 /// A new id for an object of this kind: 1, 2, … per process.
 XPU_EXPORT Id new_object_id(ObjectKind kind) noexcept;
 

@@ -88,6 +88,18 @@ TEST_F(ProbeTest, ANewSubscriberGetsEveryTextAndEveryObject) {
   EXPECT_EQ(g_devices, (std::vector<Id>{1, 2, 1, 2}));
 }
 
+TEST_F(ProbeTest, EveryHarvesterIsCalledOnceEachTime) {
+  static int harvests = 0;
+  const auto harvest = [] { ++harvests; };
+  ASSERT_TRUE(register_harvester(harvest));
+  ASSERT_TRUE(register_harvester(harvest));
+  EXPECT_FALSE(register_harvester(nullptr));
+  harvest_all();
+  EXPECT_EQ(harvests, 1);
+  harvest_all();
+  EXPECT_EQ(harvests, 2);
+}
+
 TEST_F(ProbeTest, ANewTextIsPublishedOnce) {
   ASSERT_TRUE(subscribe(&g_table));
   g_strings.clear();

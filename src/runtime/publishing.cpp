@@ -127,6 +127,16 @@ void read_clock(DeviceState& device, const probe::Subscriber& subscriber) noexce
   subscriber.clock(published);
 }
 
+/// The drivers hand over what has ended by themselves; what whoever looks now still needs is the clocks.
+void publish_clocks() {
+  const probe::Subscriber* subscriber = probe::subscriber();
+  const Phase phase = g_phase.load(std::memory_order_acquire);
+  if (subscriber == nullptr || phase == Phase::cold || phase == Phase::bad_fork) return;
+  for (DeviceState* device : enumeration().devices) {
+    if (device->device.load(std::memory_order_acquire) != nullptr) read_clock(*device, *subscriber);
+  }
+}
+
 /// What goes no further is said at least.
 void publish_unexpected(const DeviceState& device, std::uint64_t records, const probe::Subscriber& subscriber) {
   const std::string text = fmt::format("driver {} delivered {} records of operations of device {} that it had delivered before",
@@ -207,7 +217,10 @@ void publish_end() noexcept {
 
 ApiNames register_publishing() noexcept {
   static constinit std::atomic<bool> is_registered{false};
-  if (!is_registered.exchange(true)) probe::register_publisher(publish_everything);
+  if (!is_registered.exchange(true)) {
+    probe::register_publisher(publish_everything);
+    probe::register_harvester(publish_clocks);
+  }
   return intern_api_names();
 }
 

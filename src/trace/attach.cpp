@@ -1,4 +1,3 @@
-#include <dlfcn.h>
 #include <sys/stat.h>
 
 #include <cstdlib>
@@ -29,15 +28,6 @@ void switch_off_after_failed_check(const char* message) {
   XPU_LOG_ERROR("trace", "{}; this process is not recorded any more", message);
 }
 
-/// Threads hold pointers into this library until the process ends (thread-specific keys, fork handlers, the table), so it must not be
-/// unloaded.
-void pin_this_library() {
-  Dl_info info{};
-  if (dladdr(reinterpret_cast<void*>(&pin_this_library), &info) == 0 || info.dli_fname == nullptr) return;
-  // The reference is kept on purpose. In a program that is linked statically to us there is nothing to pin and the call fails.
-  dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-}
-
 Result<> attach_to(const char* live_path) {
   Attachment attachment;
   attachment.live_path = live_path;
@@ -56,7 +46,6 @@ Result<> attach_to(const char* live_path) {
     attachment.start_recorder = start_own_recorder;
   }
   XPU_TRY(attach(attachment));
-  pin_this_library();
   base::set_check_handler(switch_off_after_failed_check);
   base::watch_process_exit();
   // First of all that will be registered, so it runs last: publishers drain before the segment is closed.

@@ -1,5 +1,6 @@
 #include "trace/attachment.hpp"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <cstring>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "base/log.hpp"
 #include "base/mutex.hpp"
@@ -86,6 +88,15 @@ class UnnoticedByThread {
   int cancel_state_ = 0;
 };
 
+/// Threads hold pointers into this library until the process ends (thread-specific keys, fork handlers, the table), so it must not be
+/// unloaded.
+void pin_this_library() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<void*>(&pin_this_library), &info) == 0 || info.dli_fname == nullptr) return;
+  // The reference is kept on purpose. In a program that is linked statically to us there is nothing to pin and the call fails.
+  dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
 Segment* segment_of_process() noexcept {
   if (Segment* segment = g_segment.load(std::memory_order_acquire)) return segment;
   if (g_gave_up.load(std::memory_order_relaxed)) return nullptr;
@@ -127,33 +138,10 @@ probe::Id name_of_thread() noexcept {
   return id;
 }
 
-std::int32_t rank_of_process() noexcept {
-  for (const char* name : {"XPU_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}) {
-    const char* text = secure_getenv(name);
-    if (text == nullptr || *text == '\0') continue;
-    char* end = nullptr;
-    const long rank = std::strtol(text, &end, 10);
-    if (*end == '\0' && rank >= 0 && rank <= INT32_MAX) return static_cast<std::int32_t>(rank);
-  }
-  return -1;
-}
-
 bool write_process(Writer& writer) noexcept {
   const SegmentHeader& header = writer.segment().header();
-  struct {
-    ProcessRecord record;
-    char name[256];
-  } process{};
-  const std::size_t bytes = strnlen(program_invocation_short_name, sizeof process.name);
-  std::memcpy(process.name, program_invocation_short_name, bytes);
-  const std::size_t whole = sizeof process.record + (bytes + 7) / 8 * 8;
-  process.record.header = {static_cast<std::uint16_t>(RecordKind::process), static_cast<std::uint16_t>(whole), 0};
-  process.record.pid = static_cast<std::uint32_t>(header.pid);
-  process.record.parent = static_cast<std::uint32_t>(getppid());
-  process.record.start_ns = header.start_ns;
-  process.record.rank = rank_of_process();
-  process.record.name_bytes = static_cast<std::uint32_t>(bytes);
-  return writer.append_records({reinterpret_cast<const std::byte*>(&process), whole});
+  const std::vector<std::byte> record = encode_process(header.pid, header.start_ns);
+  return !record.empty() && writer.append_records(record);
 }
 
 }  // namespace
@@ -202,6 +190,7 @@ namespace {
 // ---- fork
 
 void before_fork() XPU_NO_THREAD_SAFETY_ANALYSIS {
+  internal::lock_captures_for_fork();
   g_claim_mutex.lock();
   internal::lock_kernel_filter_for_fork();
   definitions().lock_for_fork();
@@ -213,6 +202,7 @@ void after_fork() XPU_NO_THREAD_SAFETY_ANALYSIS {
   definitions().unlock_after_fork();
   internal::unlock_kernel_filter_after_fork();
   g_claim_mutex.unlock();
+  internal::unlock_captures_after_fork();
 }
 
 /// Forgets the segment and all writers. Nobody else may be recording.
@@ -231,8 +221,14 @@ void forget_segment(bool chunks_are_ours) noexcept XPU_NO_THREAD_SAFETY_ANALYSIS
 void after_fork_in_child() {
   after_fork();
   // The parent goes on writing into its segment, which is mapped here too; nothing here may touch it.
+  const bool was_in_memory = g_segment.load() != nullptr && g_segment.load()->is_in_memory();
   forget_segment(false);
   definitions().begin_child();
+  if (!was_in_memory) return;
+  // Whoever reads is in the parent.
+  probe::unsubscribe();
+  definitions().clear();
+  internal::forget_captures_after_fork();
 }
 
 bool prepare_process_once() {
@@ -276,6 +272,7 @@ Result<> attach(const Attachment& attachment) {
   const bool subscribed = probe::subscribe(&internal::subscriber_table());
   --t_state.depth;
   if (!subscribed) return Error{ErrorCode::failed_precondition, "this process is already recorded"};
+  pin_this_library();
   return {};
 }
 
@@ -295,6 +292,42 @@ void detach() noexcept {
   probe::unsubscribe();
   g_gave_up.store(true);  // who still holds the table claims nothing new
   forget_segment(true);
+  definitions().clear();
+  const MutexLock lock(g_claim_mutex);
+  delete std::exchange(g_attachment, nullptr);
+}
+
+Result<Segment*> segment_in_memory() {
+  if (!prepare_process_once()) return Error{ErrorCode::unavailable, "no thread-specific key or fork handler is left"};
+  const MutexLock lock(g_claim_mutex);
+  if (g_attachment != nullptr)
+    return Error{ErrorCode::failed_precondition, fmt::format("this process is recorded into {} already", g_attachment->live_path)};
+  if (Segment* segment = g_segment.load(std::memory_order_acquire)) return segment;
+  XPU_TRY_ASSIGN(Segment * segment, Segment::create_in_memory());
+  g_gave_up.store(false);
+  g_segment.store(segment, std::memory_order_release);
+  pin_this_library();
+  return segment;
+}
+
+Result<> listen_in_memory(std::uint32_t wanted) noexcept {
+  internal::subscriber_table().wanted.store(wanted, std::memory_order_relaxed);
+  // What is published meanwhile by this thread is for the list of definitions only.
+  ++t_state.depth;
+  bool listening = probe::subscriber() == &internal::subscriber_table();
+  if (listening) {
+    probe::republish_all();
+  } else {
+    listening = probe::subscribe(&internal::subscriber_table());
+  }
+  --t_state.depth;
+  if (Segment* segment = g_segment.load(std::memory_order_acquire)) segment->definitions_missing.store(false, std::memory_order_release);
+  if (!listening) return Error{ErrorCode::failed_precondition, "somebody else listens to what happens in this process"};
+  return {};
+}
+
+void stop_listening_in_memory() noexcept {
+  probe::unsubscribe();
   definitions().clear();
 }
 

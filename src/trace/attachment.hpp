@@ -10,6 +10,8 @@
 
 namespace xpu::trace {
 
+class Segment;
+
 /// Where and what this process records.
 struct Attachment {
   std::string live_path;  ///< The live folder, absolute.
@@ -35,6 +37,15 @@ void close_segment() noexcept;
 
 /// `close_segment`, and then nobody listens any more; the next `attach` begins a new segment. No other thread may be publishing.
 void detach() noexcept;
+
+/// The segment that this process records into in its own memory, made at the first call and kept for ever; nobody listens yet. Errors:
+/// failed_precondition when the process is attached to a recording; unavailable and out_of_host_memory.
+Result<Segment*> segment_in_memory();
+/// Makes the trace the probe's subscriber, if it is not, and brings `definitions()` up to date: everything that lives is published again,
+/// and goes nowhere else. `wanted`: a mask of probe::Wanted. failed_precondition when somebody else listens. One thread at a time.
+Result<> listen_in_memory(std::uint32_t wanted) noexcept;
+/// Nobody listens any more. Publishers that are under way finish what they write. One thread at a time.
+void stop_listening_in_memory() noexcept;
 
 /// Nothing more is recorded in this process, which the segment says with the reason.
 void switch_off(OffReason reason) noexcept;

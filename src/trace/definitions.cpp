@@ -1,6 +1,10 @@
 #include "trace/definitions.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 
@@ -9,7 +13,19 @@ namespace {
 
 using base::MutexLock;
 
+constexpr std::size_t kMaxProcessNameBytes = 256;
 constexpr std::uint32_t kMaxContextDevices = 16'000;  // a record's size is 16 bits
+
+std::int32_t rank_of_process() noexcept {
+  for (const char* name : {"XPU_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+    const char* text = secure_getenv(name);
+    if (text == nullptr || *text == '\0') continue;
+    char* end = nullptr;
+    const long rank = std::strtol(text, &end, 10);
+    if (*end == '\0' && rank >= 0 && rank <= INT32_MAX) return static_cast<std::int32_t>(rank);
+  }
+  return -1;
+}
 
 std::size_t padded(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
 
@@ -98,6 +114,50 @@ std::vector<std::byte> encode(probe::Id id, const probe::KernelDescription& kern
 }
 
 }  // namespace
+
+std::size_t string_record_bytes(std::string_view text) noexcept { return sizeof(StringRecord) + padded(text.size()); }
+
+void fill_string_record(std::byte* place, probe::Id id, std::string_view text, bool continues) noexcept {
+  StringRecord record{};
+  record.header = {static_cast<std::uint16_t>(RecordKind::string), static_cast<std::uint16_t>(string_record_bytes(text)),
+                   continues ? kFlagContinues : 0};
+  record.id = id;
+  record.bytes = static_cast<std::uint32_t>(text.size());
+  std::memcpy(place, &record, sizeof record);
+  if (text.empty()) return;
+  std::memset(place + record.header.size - 8, 0, 8);
+  std::memcpy(place + sizeof record, text.data(), text.size());
+}
+
+void append_string_records(std::vector<std::byte>& records, probe::Id id, std::string_view text) {
+  do {
+    const std::string_view part = text.substr(0, kMaxStringBytes);
+    text.remove_prefix(part.size());
+    const std::size_t end = records.size();
+    records.resize(end + string_record_bytes(part));
+    fill_string_record(records.data() + end, id, part, !text.empty());
+  } while (!text.empty());
+}
+
+std::vector<std::byte> encode_process(std::uint64_t pid, std::uint64_t start_ns) noexcept {
+  const std::size_t name_bytes = std::strlen(program_invocation_short_name);
+  ProcessRecord record{};
+  const std::size_t bytes = sizeof record + padded(std::min(name_bytes, kMaxProcessNameBytes));
+  record.header = {static_cast<std::uint16_t>(RecordKind::process), static_cast<std::uint16_t>(bytes), 0};
+  record.pid = static_cast<std::uint32_t>(pid);
+  record.parent = static_cast<std::uint32_t>(getppid());
+  record.start_ns = start_ns;
+  record.rank = rank_of_process();
+  record.name_bytes = static_cast<std::uint32_t>(std::min(name_bytes, kMaxProcessNameBytes));
+  try {
+    std::vector<std::byte> whole = bytes_of(record);
+    whole.resize(bytes);
+    std::memcpy(whole.data() + sizeof record, program_invocation_short_name, record.name_bytes);
+    return whole;
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
+}
 
 std::vector<std::byte> encode_object(probe::ObjectKind kind, probe::Id id, const void* description) noexcept {
   if (description == nullptr) return {};

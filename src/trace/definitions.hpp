@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -11,6 +12,15 @@
 #include "xpu/trace/records.hpp"
 
 namespace xpu::trace {
+
+/// Of the record of a text that is no longer than `kMaxStringBytes`: its size, a multiple of 8, and the record itself.
+std::size_t string_record_bytes(std::string_view text) noexcept;
+void fill_string_record(std::byte* place, probe::Id id, std::string_view text, bool continues) noexcept;
+/// All records of a text of any length, behind what is there already.
+void append_string_records(std::vector<std::byte>& records, probe::Id id, std::string_view text);
+
+/// The record of this process. Empty without memory.
+std::vector<std::byte> encode_process(std::uint64_t pid, std::uint64_t start_ns) noexcept;
 
 /// The record that defines an object, built from the publisher's description: kinds 4 to 8. Empty for kinds that have none, or without
 /// memory.

@@ -46,6 +46,11 @@ bool set_kernel_expression(const char* expression) noexcept;
 void lock_kernel_filter_for_fork() noexcept;
 void unlock_kernel_filter_after_fork() noexcept;
 
+/// The captures of this process (live_capture.cpp).
+void lock_captures_for_fork() noexcept;
+void unlock_captures_after_fork() noexcept;
+void forget_captures_after_fork() noexcept;
+
 #pragma GCC visibility pop
 
 /// One stay of a thread in its writer, which is made at the first. `writer()` is null when nothing can be written: because the process is
@@ -59,6 +64,8 @@ class Entry {
     nested_ = false;
     t_state.idle = nullptr;
     writer_ = t_state.own != nullptr ? t_state.own : make_writer();
+    if (writer_ != nullptr && writer_->has_new_reader()) [[unlikely]]
+      writer_->introduce_to_reader();
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
   ~Entry() {

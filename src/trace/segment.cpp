@@ -59,6 +59,8 @@ bool rename_a_spare(int folder, const char* claimed_name) {
   return false;
 }
 
+constexpr std::uint32_t kMostChunksInMemory = 16'384;
+
 void sleep_one_millisecond() {
   const timespec wait{0, 1'000'000};
   nanosleep(&wait, nullptr);
@@ -116,39 +118,114 @@ Result<Segment*> Segment::open_claimed(int folder, const char* name, std::uint64
     munmap(base, segment_bytes(chunks));
     return Error{ErrorCode::invalid_argument, fmt::format("segment {} is not of format {}", name, kSegmentFormat)};
   }
-  auto* segment = new (std::nothrow) Segment(static_cast<std::byte*>(base), chunks);
+  return keep(base, chunks, false);
+}
+
+Result<Segment*> Segment::create_in_memory() {
+  // Only addresses are taken: sixteen thousand chunks are room for some sixty million records. Less where a limit on them is in the way.
+  void* base = MAP_FAILED;
+  std::uint32_t chunks = 4 * kMostChunksInMemory;
+  while (base == MAP_FAILED && chunks > kFirstChunks) {
+    chunks /= 4;
+    base = mmap(nullptr, segment_bytes(chunks), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  }
+  if (base == MAP_FAILED) return system_error("cannot map memory for records");
+  auto& header = *static_cast<SegmentHeader*>(base);
+  header.magic = kSegmentMagic;
+  header.format = kSegmentFormat;
+  header.chunk_bytes = kChunkBytes;
+  header.pid = static_cast<std::uint64_t>(getpid());
+  header.start_ns = now_ns(probe::clock_domain());
+  header.domain = static_cast<std::uint32_t>(probe::clock_domain());
+  header.state.store(static_cast<std::uint32_t>(SegmentState::attached), std::memory_order_relaxed);
+  return keep(base, chunks, true);
+}
+
+Result<Segment*> Segment::keep(void* base, std::uint32_t mapped_chunks, bool is_in_memory) {
+  auto* segment = new (std::nothrow) Segment(static_cast<std::byte*>(base), mapped_chunks, is_in_memory);
   if (segment == nullptr) {
-    munmap(base, segment_bytes(chunks));
+    munmap(base, segment_bytes(mapped_chunks));
     return Error{ErrorCode::out_of_host_memory, "no memory for a segment"};
   }
+  // What a capture is told anyway need not be written.
+  if (is_in_memory) segment->definitions_missing.store(false, std::memory_order_relaxed);
   segment->older_ = newest_.exchange(segment);
   return segment;
 }
 
-ChunkHeader* Segment::take_chunk(std::uint32_t writer, std::uint32_t sequence, std::uint64_t now_ns) noexcept {
-  const std::uint32_t count = std::min(header_->chunk_count.load(std::memory_order_acquire), mapped_chunks_);
-  // Always the lowest free one: the chunks that were recycled last are the ones whose pages and cache lines are warm, and chunks that are
-  // not needed are never touched.
-  for (std::uint32_t index = 0; index < count; ++index) {
-    auto* chunk = reinterpret_cast<ChunkHeader*>(base_ + chunk_offset(index));
+ChunkHeader* Segment::take_free_chunk(std::uint32_t first, std::uint32_t end) noexcept {
+  for (std::uint32_t index = first; index < end; ++index) {
+    ChunkHeader& candidate = chunk(index);
     auto expected = static_cast<std::uint32_t>(ChunkState::free);
-    if (chunk->state.load(std::memory_order_relaxed) != expected) continue;
-    if (!chunk->state.compare_exchange_strong(expected, static_cast<std::uint32_t>(ChunkState::open), std::memory_order_acquire,
-                                              std::memory_order_relaxed)) {
-      continue;
+    if (candidate.state.load(std::memory_order_relaxed) != expected) continue;
+    if (candidate.state.compare_exchange_strong(expected, static_cast<std::uint32_t>(ChunkState::open), std::memory_order_acquire,
+                                                std::memory_order_relaxed)) {
+      search_from_.store(index + 1, std::memory_order_relaxed);
+      return &candidate;
     }
-    // Whoever reads after a crash believes `committed` only, so it is nothing before the names are right.
-    chunk->committed.store(0, std::memory_order_relaxed);
-    chunk->loss_count.store(0, std::memory_order_relaxed);
-    chunk->filtered.store(0, std::memory_order_relaxed);
-    chunk->magic = kChunkMagic;
-    chunk->writer = writer;
-    chunk->sequence = sequence;
-    chunk->first_ns = now_ns;
-    header_->chunks_taken.fetch_add(1, std::memory_order_relaxed);
-    return chunk;
   }
   return nullptr;
+}
+
+bool Segment::make_chunk(std::uint32_t* count) noexcept {
+  const std::uint32_t limit = std::min(chunk_limit_.load(std::memory_order_relaxed), mapped_chunks_);
+  // Memory that was never written is zero, which is a free chunk.
+  while (*count < limit) {
+    if (header_->chunk_count.compare_exchange_weak(*count, *count + 1, std::memory_order_acq_rel)) {
+      ++*count;
+      return true;
+    }
+  }
+  return false;
+}
+
+ChunkHeader* Segment::take_chunk(std::uint32_t writer, std::uint32_t sequence, std::uint64_t now_ns) noexcept {
+  std::uint32_t count = std::min(header_->chunk_count.load(std::memory_order_acquire), mapped_chunks_);
+  // Always the lowest free one: the chunks that were recycled last are the ones whose pages and cache lines are warm, and chunks that are
+  // not needed are never touched. In memory thousands of full ones may wait in front of it, so there the search begins behind them.
+  const std::uint32_t first = is_in_memory_ ? std::min(search_from_.load(std::memory_order_relaxed), count) : 0;
+  ChunkHeader* taken = take_free_chunk(first, count);
+  if (taken == nullptr && first != 0) taken = take_free_chunk(0, first);
+  while (taken == nullptr && is_in_memory_ && make_chunk(&count)) taken = take_free_chunk(count - 1, count);
+  if (taken == nullptr) return nullptr;
+
+  // Whoever reads after a crash believes `committed` only, so it is nothing before the names are right.
+  taken->committed.store(0, std::memory_order_relaxed);
+  taken->loss_count.store(0, std::memory_order_relaxed);
+  taken->filtered.store(0, std::memory_order_relaxed);
+  taken->magic = kChunkMagic;
+  taken->writer = writer;
+  taken->sequence = sequence;
+  taken->first_ns = now_ns;
+  header_->chunks_taken.fetch_add(1, std::memory_order_relaxed);
+  return taken;
+}
+
+void Segment::set_chunk_limit(std::uint64_t chunks) noexcept {
+  chunk_limit_.store(static_cast<std::uint32_t>(std::min<std::uint64_t>(chunks, mapped_chunks_)), std::memory_order_relaxed);
+}
+
+void Segment::free_chunk(std::uint32_t index) noexcept {
+  ChunkHeader& full = chunk(index);
+  // Before it can be taken: a reader that finds it open must not believe the old bytes.
+  full.committed.store(0, std::memory_order_relaxed);
+  full.loss_count.store(0, std::memory_order_relaxed);
+  full.filtered.store(0, std::memory_order_relaxed);
+  full.state.store(static_cast<std::uint32_t>(ChunkState::free), std::memory_order_release);
+  std::uint32_t from = search_from_.load(std::memory_order_relaxed);
+  while (index < from && !search_from_.compare_exchange_weak(from, index, std::memory_order_relaxed)) {
+  }
+}
+
+void Segment::give_back_free_chunks(std::uint32_t first) noexcept {
+  for (std::uint32_t index = first; index < chunk_count(); ++index) {
+    ChunkHeader& candidate = chunk(index);
+    auto expected = static_cast<std::uint32_t>(ChunkState::free);
+    // As if it were taken, until its page is zero, which is free again.
+    if (candidate.state.compare_exchange_strong(expected, static_cast<std::uint32_t>(ChunkState::drained), std::memory_order_acquire)) {
+      madvise(&candidate, kChunkBytes, MADV_DONTNEED);
+    }
+  }
 }
 
 void Segment::close() noexcept {
@@ -158,6 +235,7 @@ void Segment::close() noexcept {
 
 void Segment::switch_off(OffReason reason) noexcept {
   header_->off_reason.store(static_cast<std::uint32_t>(reason), std::memory_order_relaxed);
+  header_->paused.store(1, std::memory_order_relaxed);  // the hot path looks at this alone
   header_->state.store(static_cast<std::uint32_t>(SegmentState::off), std::memory_order_release);
 }
 

@@ -17,6 +17,9 @@ class Segment {
   /// Takes a spare segment of the live folder by renaming it, waiting up to `wait_ms` for the recorder to provide one, and writes who has
   /// it. `max_live_bytes` is the recording's limit, of which the recorder gives at most a quarter to one process.
   static Result<Segment*> claim(const std::string& folder, std::uint64_t max_live_bytes, unsigned wait_ms);
+  /// One that lies in this process's memory alone, for captures within it: `take_chunk` makes chunks as they are needed, up to
+  /// `set_chunk_limit` (none at first). Pages are taken when they are first written.
+  static Result<Segment*> create_in_memory();
 
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
@@ -28,6 +31,17 @@ class Segment {
   /// A free chunk, now open and empty and the caller's own, or null when there is none. Lock-free.
   ChunkHeader* take_chunk(std::uint32_t writer, std::uint32_t sequence, std::uint64_t now_ns) noexcept;
 
+  bool is_in_memory() const noexcept { return is_in_memory_; }
+  // ---- In memory only; one thread at a time, while others take chunks.
+  std::uint32_t chunk_count() const noexcept { return header_->chunk_count.load(std::memory_order_acquire); }
+  ChunkHeader& chunk(std::uint32_t index) noexcept { return *reinterpret_cast<ChunkHeader*>(base_ + chunk_offset(index)); }
+  /// How many chunks there may be; those that exist stay.
+  void set_chunk_limit(std::uint64_t chunks) noexcept;
+  /// A full one may be written again.
+  void free_chunk(std::uint32_t index) noexcept;
+  /// Gives the memory of free chunks from this one on back to the system.
+  void give_back_free_chunks(std::uint32_t first) noexcept;
+
   /// The process leaves in good order. What is written afterwards (by late static destructors) still counts.
   void close() noexcept;
   /// Nothing more will be written.
@@ -37,8 +51,11 @@ class Segment {
   std::atomic<bool> definitions_missing{true};
 
  private:
-  Segment(std::byte* base, std::uint32_t mapped_chunks)
-      : base_(base), header_(reinterpret_cast<SegmentHeader*>(base)), mapped_chunks_(mapped_chunks) {}
+  Segment(std::byte* base, std::uint32_t mapped_chunks, bool is_in_memory)
+      : base_(base), header_(reinterpret_cast<SegmentHeader*>(base)), mapped_chunks_(mapped_chunks), is_in_memory_(is_in_memory) {}
+  static Result<Segment*> keep(void* base, std::uint32_t mapped_chunks, bool is_in_memory);
+  ChunkHeader* take_free_chunk(std::uint32_t first, std::uint32_t end) noexcept;
+  bool make_chunk(std::uint32_t* count) noexcept;
   static Result<Segment*> open_claimed(int folder, const char* name, std::uint64_t max_live_bytes);
 
   /// All segments of the process, so that none looks leaked: the newest one and what it replaced.
@@ -48,6 +65,10 @@ class Segment {
   std::byte* const base_;
   SegmentHeader* const header_;
   const std::uint32_t mapped_chunks_;
+  const bool is_in_memory_;
+  std::atomic<std::uint32_t> chunk_limit_{0};
+  /// Below it there is probably no free chunk.
+  std::atomic<std::uint32_t> search_from_{0};
 };
 
 }  // namespace xpu::trace

@@ -1,6 +1,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/external_correlation.hpp"
 #include "base/mutex.hpp"
 #include "trace/definitions.hpp"
 #include "trace/entry.hpp"
@@ -88,7 +89,8 @@ probe::OperationId begin(const probe::Operation& operation) noexcept {
   {
     const QuickEntry entry;
     Writer* writer = entry.writer();
-    if (writer != nullptr && !is_off(writer->header()) && is_wanted(writer->header(), operation)) [[likely]]
+    // A segment that is off is paused as well.
+    if (writer != nullptr && !writer->has_new_reader() && is_wanted(writer->header(), operation)) [[likely]]
       return writer->next_operation();
   }
   return begin_slowly(operation);
@@ -122,6 +124,21 @@ void fill_geometry(GeometryRecord& record, std::uint32_t id, const probe::Geomet
   std::memcpy(record.offset, geometry.offset, sizeof record.offset);
   std::memcpy(record.global, geometry.global, sizeof record.global);
   std::memcpy(record.local, geometry.local, sizeof record.local);
+}
+
+/// Returns where the next record goes.
+std::byte* fill_correlations(std::byte* place, probe::OperationId id, std::uint32_t thread) noexcept {
+  const probe::TopCorrelations top = probe::top_correlations();
+  for (std::size_t index = 0; index < top.count; ++index) {
+    auto& record = *reinterpret_cast<ExternalCorrelationRecord*>(place);
+    record.header = header_of<ExternalCorrelationRecord>(RecordKind::external_correlation);
+    record.operation = id;
+    record.external_id = top.all[index].id;
+    record.family = static_cast<std::uint32_t>(top.all[index].family);
+    record.thread = thread;
+    place += sizeof(ExternalCorrelationRecord);
+  }
+  return place;
 }
 
 constinit std::atomic<std::uint32_t> g_rectangles{0};
@@ -193,7 +210,7 @@ bool drop_submission(Writer* writer, probe::OperationId id, const probe::Operati
   bool geometry_is_new = false;
   if (operation.geometry != nullptr) geometry = writer->find_geometry(*operation.geometry, &geometry_is_new);
   // One reservation for all, so that an operation is recorded with its details or not at all.
-  std::size_t bytes = sizeof(OperationSubmittedRecord);
+  std::size_t bytes = sizeof(OperationSubmittedRecord) + probe::correlated_families() * sizeof(ExternalCorrelationRecord);
   if (geometry_is_new) bytes += sizeof(GeometryRecord);
   const probe::CopyDetail* copy = operation.copy;
   const probe::Rectangle* rectangle = nullptr;
@@ -210,6 +227,7 @@ bool drop_submission(Writer* writer, probe::OperationId id, const probe::Operati
     writer->remember_geometry(*operation.geometry, geometry);
     place += sizeof(GeometryRecord);
   }
+  place = fill_correlations(place, id, writer->id());
   fill_submitted(*reinterpret_cast<OperationSubmittedRecord*>(place), id, operation, submission, geometry, writer->id());
   if (copy != nullptr) {
     place += sizeof(OperationSubmittedRecord);
@@ -228,8 +246,9 @@ bool submitted(probe::OperationId id, const probe::Operation& operation, const p
   {
     const QuickEntry entry;
     Writer* writer = entry.writer();
-    if (writer != nullptr && operation.copy == nullptr && submission.result == 0 && writer->has_room(sizeof(OperationSubmittedRecord)) &&
-        writer->note_sequence_quickly(operation.queue, submission.queue_sequence)) [[likely]] {
+    if (writer != nullptr && operation.copy == nullptr && submission.result == 0 && probe::correlated_families() == 0 &&
+        writer->has_room(sizeof(OperationSubmittedRecord)) && writer->note_sequence_quickly(operation.queue, submission.queue_sequence))
+        [[likely]] {
       const std::uint32_t geometry = operation.geometry == nullptr ? 0 : writer->find_last_geometry(*operation.geometry);
       if (geometry != 0 || operation.geometry == nullptr) [[likely]] {
         const probe::Submission accepted{submission.exit_ns, 0, submission.queue_sequence};

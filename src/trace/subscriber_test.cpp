@@ -375,6 +375,7 @@ TEST_F(SubscriberTest, PausedOperationsAreFilteredAndCounted) {
 
 TEST_F(SubscriberTest, OffMeansThatNothingIsWanted) {
   ASSERT_NE(launch(table_, 1, 1), 0u);
+  folder_.segment().header().paused = 1;  // as the recorder does it
   folder_.segment().header().state = static_cast<std::uint32_t>(SegmentState::off);
   EXPECT_EQ(launch(table_, 1, 2), 0u);
 }

@@ -45,14 +45,22 @@ std::byte* Writer::reserve_in_next_chunk(std::size_t bytes) noexcept {
   end_ = base + kChunkRecordsEnd;
 
   if (!thread_is_written_) {
-    thread_is_written_ = true;
-    write_thread();
+    thread_is_written_ = true;  // so that a name that needs a chunk of its own does not come here again
+    thread_is_written_ = write_thread();
   }
-  if (segment_.definitions_missing.exchange(false, std::memory_order_acq_rel)) write_definitions_(*this);
+  // A capture in memory is told what is missing when it ends.
+  if (!segment_.is_in_memory() && segment_.definitions_missing.exchange(false, std::memory_order_acq_rel)) write_definitions_(*this);
   return reserve(bytes);
 }
 
-void Writer::write_thread() noexcept {
+void Writer::introduce_to_reader() noexcept {
+  epoch_ = header_.epoch.load(std::memory_order_acquire);
+  last_geometry_id_ = 0;
+  for (KnownGeometry& known : geometries_) known.id = 0;
+  thread_is_written_ = chunk_ != nullptr && write_thread();
+}
+
+bool Writer::write_thread() noexcept {
   // The name goes along, because a thread is named at its first record, where the text itself may not be published.
   if (thread_name_ != 0 && !append_string(thread_name_, probe::text_of(thread_name_))) segment_.definitions_missing.store(true);
   ThreadRecord record{};
@@ -61,7 +69,9 @@ void Writer::write_thread() noexcept {
   record.os_thread = static_cast<std::uint32_t>(gettid());
   record.name = thread_name_;
   record.process = static_cast<std::uint32_t>(header_.pid);
-  if (!append(record)) segment_.definitions_missing.store(true);
+  if (append(record)) return true;
+  segment_.definitions_missing.store(true);
+  return false;
 }
 
 void Writer::release_chunk() noexcept {
@@ -73,20 +83,12 @@ void Writer::release_chunk() noexcept {
 
 bool Writer::append_string(probe::Id id, std::string_view text) noexcept {
   do {
-    const std::size_t part = std::min(text.size(), kMaxStringBytes);
-    const std::size_t padded = (part + 7) / 8 * 8;
-    StringRecord record{};
-    record.header = {static_cast<std::uint16_t>(RecordKind::string), static_cast<std::uint16_t>(sizeof record + padded),
-                     part < text.size() ? kFlagContinues : 0};
-    record.id = id;
-    record.bytes = static_cast<std::uint32_t>(part);
-    std::byte* place = reserve(record.header.size);
+    const std::string_view part = text.substr(0, kMaxStringBytes);
+    text.remove_prefix(part.size());
+    std::byte* place = reserve(string_record_bytes(part));
     if (place == nullptr) return false;
-    std::memcpy(place, &record, sizeof record);
-    std::memset(place + sizeof record + padded - 8, 0, padded == 0 ? 0 : 8);
-    if (part != 0) std::memcpy(place + sizeof record, text.data(), part);
-    commit(record.header.size);
-    text.remove_prefix(part);
+    fill_string_record(place, id, part, !text.empty());
+    commit(string_record_bytes(part));
   } while (!text.empty());
   return true;
 }

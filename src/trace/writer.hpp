@@ -37,6 +37,7 @@ class Writer {
         header_(segment.header()),
         last_operation_(make_operation(id, 0)),
         id_(id),
+        epoch_(segment.header().epoch.load(std::memory_order_relaxed)),
         thread_name_(thread_name),
         write_definitions_(write_definitions) {}
   /// The thread ends: the recorder may have the chunk.
@@ -49,6 +50,11 @@ class Writer {
   const SegmentHeader& header() const noexcept { return header_; }
 
   probe::OperationId next_operation() noexcept { return ++last_operation_; }
+
+  /// Somebody reads who has not seen what this thread wrote so far (`SegmentHeader::epoch`).
+  bool has_new_reader() const noexcept { return epoch_ != header_.epoch.load(std::memory_order_relaxed); }
+  /// Tells that reader who this thread is; geometries are written again when they are next used.
+  void introduce_to_reader() noexcept;
 
   /// Room for `bytes` (a multiple of 8, at most a chunk's) of whole records, or null: then nothing may be written and the caller says what
   /// was dropped. Takes the next chunk when the present one is full.
@@ -124,7 +130,7 @@ class Writer {
   static bool same(const probe::Geometry& a, const probe::Geometry& b) noexcept;
   void release_chunk() noexcept;
   std::byte* reserve_in_next_chunk(std::size_t bytes) noexcept;
-  void write_thread() noexcept;
+  bool write_thread() noexcept;
   void change_queue(std::uint32_t queue) noexcept;
 
   // What every record touches comes first, in one cache line.
@@ -135,6 +141,7 @@ class Writer {
   SegmentHeader& header_;
   std::uint64_t last_operation_;  // writer id and counter
   const std::uint32_t id_;
+  std::uint32_t epoch_;
   std::uint32_t last_geometry_id_ = 0;
   probe::Geometry last_geometry_;
   QueueSequence last_queue_;

@@ -233,6 +233,15 @@ struct MemoryRecord {
   std::uint32_t stack, stream;             ///< Not written yet.
 };
 
+/// What the program called the operation that is submitted next on this thread; written directly before it.
+struct ExternalCorrelationRecord {
+  RecordHeader header;
+  std::uint64_t operation;
+  std::uint64_t external_id;
+  std::uint32_t family;  ///< probe::CorrelationFamily.
+  std::uint32_t thread;
+};
+
 struct AnnotationRecord {
   RecordHeader header;  ///< Flags: probe::AnnotationType.
   std::uint64_t time_ns, range;
@@ -291,6 +300,7 @@ static_assert(sizeof(CallBeginRecord) == 24);
 static_assert(sizeof(ApiCallRecord) == 48);
 static_assert(sizeof(SynchronizationRecord) == 64);
 static_assert(sizeof(MemoryRecord) == 64);
+static_assert(sizeof(ExternalCorrelationRecord) == 32);
 static_assert(sizeof(AnnotationRecord) == 40);
 static_assert(sizeof(ClockReadingRecord) == 48);
 static_assert(sizeof(LossRecord) == 56);

@@ -25,7 +25,7 @@ constexpr std::uint32_t kBusyLaunches = 64;  // in one period: that ring polls i
 
 enum class HarvesterState : std::uint32_t { none, running, stopping };
 constinit std::atomic<HarvesterState> g_harvester{HarvesterState::none};
-constinit std::atomic<bool> g_is_harvesting{false};
+constinit std::atomic<std::uint32_t> g_harvesting{0};  // threads of ours, or called by us, that are in the driver
 constinit std::atomic<bool> g_exit_handler_registered{false};
 
 void sleep_ns(std::uint64_t duration_ns) noexcept {
@@ -54,24 +54,35 @@ void harvest() noexcept {
   });
 }
 
+void harvest_everything() noexcept {
+  for (Device* device = g_objects.devices.first(); device != nullptr; device = device->next) {
+    if (device->clock.is_used()) device->clock.read();
+  }
+  for_each_ring([](CommandRing& ring) { ring.drain(); });
+}
+
+void while_not_stopped(void (*do_harvest)() noexcept) noexcept {
+  // Announced before the state is looked at, so that whoever stops us either is seen here or sees this.
+  g_harvesting.fetch_add(1, std::memory_order_seq_cst);
+  if (g_harvester.load(std::memory_order_seq_cst) != HarvesterState::stopping && listener_or_null() != nullptr) do_harvest();
+  g_harvesting.fetch_sub(1, std::memory_order_release);
+}
+
 void* run_harvester(void*) {
   while (g_harvester.load(std::memory_order_acquire) == HarvesterState::running) {
     sleep_ns(kPeriodNs);
     // A process ends with its last thread, and that must not be us. exit(0) is what the C library does then.
     if (program_has_no_threads()) std::exit(0);
-    // Announced before the state is looked at again, so that whoever stops us either is seen here or sees this.
-    g_is_harvesting.store(true, std::memory_order_seq_cst);
-    if (g_harvester.load(std::memory_order_seq_cst) == HarvesterState::running && listener_or_null() != nullptr) harvest();
-    g_is_harvesting.store(false, std::memory_order_release);
+    while_not_stopped(harvest);
   }
   return nullptr;
 }
 
-/// Afterwards no thread of ours is in the driver, unless the driver holds it there.
+/// Afterwards nobody is in the driver on our behalf, unless the driver holds him there.
 void stop_harvester() noexcept {
   g_harvester.store(HarvesterState::stopping, std::memory_order_seq_cst);
   const std::uint64_t begin_ns = now_ns();
-  while (g_is_harvesting.load(std::memory_order_seq_cst) && now_ns() - begin_ns < kStopPatienceNs) sleep_ns(100'000);
+  while (g_harvesting.load(std::memory_order_seq_cst) != 0 && now_ns() - begin_ns < kStopPatienceNs) sleep_ns(100'000);
 }
 
 // ---- the end
@@ -121,7 +132,7 @@ void in_child() noexcept {
   for (Device* device = g_objects.devices.first(); device != nullptr; device = device->next) device->clock.forget_use_after_fork();
   for (Queue* queue = g_objects.queues.first(); queue != nullptr; queue = queue->next) forget_rings_after_fork(*queue);
   forget_thread_state_after_fork();
-  g_is_harvesting.store(false, std::memory_order_relaxed);
+  g_harvesting.store(0, std::memory_order_relaxed);
   if (g_harvester.load(std::memory_order_relaxed) == HarvesterState::running)
     g_harvester.store(HarvesterState::none, std::memory_order_relaxed);
 }
@@ -149,6 +160,8 @@ void start_harvester() noexcept {
   pthread_attr_destroy(&attributes);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
+
+void harvest_now() noexcept { while_not_stopped(harvest_everything); }
 
 void queue_exists() noexcept {
   if (g_exit_handler_registered.load(std::memory_order_relaxed) || g_exit_handler_registered.exchange(true)) return;

@@ -12,6 +12,9 @@ void start_lifecycle() noexcept;
 /// Cheap when it runs.
 void start_harvester() noexcept;
 
+/// Publishes what has ended by now and was not read yet, and reads the clocks of devices in use; waits for nothing.
+void harvest_now() noexcept;
+
 /// A queue exists, so the driver has initialised its devices: the handler that exit() runs before those that drivers registered until now.
 void queue_exists() noexcept;
 

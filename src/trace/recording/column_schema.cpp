@@ -134,6 +134,13 @@ constexpr FieldColumn kAnnotation[] = {
     XPU_VALUE(AnnotationRecord, thread),
     XPU_VALUE(AnnotationRecord, value),
 };
+constexpr FieldColumn kExternalCorrelation[] = {
+    flags(),
+    XPU_VALUE(ExternalCorrelationRecord, operation),
+    XPU_VALUE(ExternalCorrelationRecord, external_id),
+    XPU_VALUE(ExternalCorrelationRecord, family),
+    XPU_VALUE(ExternalCorrelationRecord, thread),
+};
 constexpr FieldColumn kClockReading[] = {
     flags(),
     XPU_VALUE(ClockReadingRecord, host_before_ns),
@@ -167,6 +174,7 @@ constexpr RecordSchema kSchemas[] = {
     {RecordKind::synchronization, sizeof(SynchronizationRecord), kSynchronization},
     {RecordKind::memory, sizeof(MemoryRecord), kMemory},
     {RecordKind::annotation, sizeof(AnnotationRecord), kAnnotation},
+    {RecordKind::external_correlation, sizeof(ExternalCorrelationRecord), kExternalCorrelation},
     {RecordKind::clock_reading, sizeof(ClockReadingRecord), kClockReading},
     {RecordKind::overhead, sizeof(OverheadRecord), kOverhead},
 };

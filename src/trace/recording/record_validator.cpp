@@ -33,6 +33,7 @@ constexpr auto kMinimumBytes = [] {
   set(RecordKind::api_call, sizeof(ApiCallRecord));
   set(RecordKind::synchronization, sizeof(SynchronizationRecord));
   set(RecordKind::memory, sizeof(MemoryRecord));
+  set(RecordKind::external_correlation, sizeof(ExternalCorrelationRecord));
   set(RecordKind::annotation, sizeof(AnnotationRecord));
   set(RecordKind::clock_reading, sizeof(ClockReadingRecord));
   set(RecordKind::loss, sizeof(LossRecord));

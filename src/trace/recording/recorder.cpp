@@ -440,6 +440,7 @@ Result<> LiveRecorder::drain_everything() {
     SegmentHeader& header = traced.segment.header();
     if (traced.ended || traced.segment.state() != SegmentState::attached) continue;
     header.off_reason.store(static_cast<std::uint32_t>(OffReason::recording_finished), std::memory_order_relaxed);
+    header.paused.store(1, std::memory_order_relaxed);  // programs' hot path looks at this alone
     header.state.store(static_cast<std::uint32_t>(SegmentState::off), std::memory_order_release);
   }
   for (;;) {

@@ -42,6 +42,7 @@ struct SegmentHeader {
   std::atomic<std::uint32_t> writer_count;           ///< Writers that ever existed in this process.
   std::atomic<std::uint64_t> filtered;               ///< Operations that were filtered by threads which had no chunk yet.
   std::atomic<std::uint64_t> chunks_taken;           ///< Chunks ever taken by writers: with time, the rate.
+  std::atomic<std::uint32_t> epoch;                  ///< Raised when somebody begins to read who knows nothing of what was written before.
 };
 static_assert(sizeof(SegmentHeader) <= 256);
 
