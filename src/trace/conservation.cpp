@@ -69,7 +69,8 @@ const Record& as(const RecordHeader& header) {
 
 class Bookkeeper {
  public:
-  explicit Bookkeeper(const Recording& recording) : recording_(recording) {}
+  Bookkeeper(const std::vector<ProcessInfo>& processes, const ReadBatches& read_batches, bool part_of_a_program)
+      : process_infos_(processes), read_batches_(read_batches), part_of_a_program_(part_of_a_program) {}
 
   Result<Conservation> run() {
     XPU_TRY(read_queues());
@@ -92,7 +93,7 @@ class Bookkeeper {
   // First, because a sequence number means nothing before it is known where the queue's count began.
   Result<> read_queues() {
     const RecordKind kinds[] = {RecordKind::queue};
-    XPU_TRY(recording_.for_each_batch(kinds, [&](std::size_t process, std::span<const std::byte> records) {
+    XPU_TRY(read_batches_(kinds, [&](std::size_t process, std::span<const std::byte> records) {
       for_each_record(records, [&](const RecordHeader& header) {
         if (header.kind != static_cast<std::uint16_t>(RecordKind::queue)) return;
         const auto& record = as<QueueRecord>(header);
@@ -110,7 +111,7 @@ class Bookkeeper {
 
   Result<> read_operations() {
     const RecordKind kinds[] = {RecordKind::operation_submitted, RecordKind::operation_completed, RecordKind::loss};
-    return recording_.for_each_batch(kinds, [&](std::size_t process, std::span<const std::byte> records) {
+    return read_batches_(kinds, [&](std::size_t process, std::span<const std::byte> records) {
       for_each_record(records, [&](const RecordHeader& header) {
         switch (static_cast<RecordKind>(header.kind)) {
           case RecordKind::operation_submitted: submitted(process, as<OperationSubmittedRecord>(header)); break;
@@ -176,7 +177,7 @@ class Bookkeeper {
     for (const auto& [key, state] : queues_) sorted.emplace_back(key, &state);
     std::sort(sorted.begin(), sorted.end());
 
-    const std::vector<ProcessInfo>& processes = recording_.processes();
+    const std::vector<ProcessInfo>& processes = process_infos_;
     auto next = sorted.begin();
     for (std::size_t process = 0; process < processes.size(); ++process) {
       auto end = next;
@@ -229,7 +230,7 @@ class Bookkeeper {
 
       const std::uint64_t sequences = state->sequences();
       const std::uint64_t gaps = excess(sequences, state->on_record + (key.second != 0 ? state->submissions_lost : 0));
-      const std::uint64_t orphans = state->completions - state->recorded;
+      const std::uint64_t orphans = part_of_a_program_ ? 0 : state->completions - state->recorded;
       // A completion proves a submission, also of the queue's last command, whose number nobody else tells.
       books.submitted = sequences + excess(orphans, gaps);
       std::uint64_t open_gaps = excess(gaps, orphans);
@@ -277,7 +278,7 @@ class Bookkeeper {
     const auto older = [](const PendingOperation& left, const PendingOperation& right) { return left.enter_ns < right.enter_ns; };
     std::priority_queue<PendingOperation, std::vector<PendingOperation>, decltype(older)> oldest(older);
     const RecordKind kinds[] = {RecordKind::operation_submitted};
-    XPU_TRY(recording_.for_each_batch(kinds, [&](std::size_t process, std::span<const std::byte> records) {
+    XPU_TRY(read_batches_(kinds, [&](std::size_t process, std::span<const std::byte> records) {
       for_each_record(records, [&](const RecordHeader& header) {
         if (header.kind != static_cast<std::uint16_t>(RecordKind::operation_submitted)) return;
         const auto& record = as<OperationSubmittedRecord>(header);
@@ -292,7 +293,9 @@ class Bookkeeper {
     return {};
   }
 
-  const Recording& recording_;
+  const std::vector<ProcessInfo>& process_infos_;
+  const ReadBatches& read_batches_;
+  const bool part_of_a_program_;
   Conservation result_;
   OperationSet operations_;
   std::unordered_map<QueueKey, QueueState, QueueKeyHash> queues_;
@@ -303,7 +306,16 @@ class Bookkeeper {
 
 }  // namespace
 
-Result<Conservation> check_conservation(const Recording& recording) { return Bookkeeper(recording).run(); }
+Result<Conservation> check_conservation_of_part(const std::vector<ProcessInfo>& processes, const ReadBatches& read_batches) {
+  return Bookkeeper(processes, read_batches, true).run();
+}
+
+Result<Conservation> check_conservation(const Recording& recording) {
+  const ReadBatches read_batches = [&](std::span<const RecordKind> kinds, const Recording::Visitor& visit) {
+    return recording.for_each_batch(kinds, visit);
+  };
+  return Bookkeeper(recording.processes(), read_batches, false).run();
+}
 
 const char* loss_cause_name(std::uint32_t cause) noexcept {
   switch (static_cast<probe::LossCause>(cause)) {

@@ -168,9 +168,8 @@ ChunkHeader* Segment::take_free_chunk(std::uint32_t first, std::uint32_t end) no
 }
 
 bool Segment::make_chunk(std::uint32_t* count) noexcept {
-  const std::uint32_t limit = std::min(chunk_limit_.load(std::memory_order_relaxed), mapped_chunks_);
   // Memory that was never written is zero, which is a free chunk.
-  while (*count < limit) {
+  while (*count < mapped_chunks_) {
     if (header_->chunk_count.compare_exchange_weak(*count, *count + 1, std::memory_order_acq_rel)) {
       ++*count;
       return true;
@@ -179,14 +178,25 @@ bool Segment::make_chunk(std::uint32_t* count) noexcept {
   return false;
 }
 
+/// In memory. Thousands of full chunks may wait in front of the first free one, so the search begins behind them.
+ChunkHeader* Segment::take_within_limit() noexcept {
+  if (chunks_in_use_.fetch_add(1, std::memory_order_relaxed) < chunk_limit_.load(std::memory_order_relaxed)) {
+    std::uint32_t count = header_->chunk_count.load(std::memory_order_acquire);
+    const std::uint32_t first = std::min(search_from_.load(std::memory_order_relaxed), count);
+    ChunkHeader* taken = take_free_chunk(first, count);
+    if (taken == nullptr && first != 0) taken = take_free_chunk(0, first);
+    while (taken == nullptr && make_chunk(&count)) taken = take_free_chunk(count - 1, count);
+    if (taken != nullptr) return taken;
+  }
+  chunks_in_use_.fetch_sub(1, std::memory_order_relaxed);
+  return nullptr;
+}
+
 ChunkHeader* Segment::take_chunk(std::uint32_t writer, std::uint32_t sequence, std::uint64_t now_ns) noexcept {
-  std::uint32_t count = std::min(header_->chunk_count.load(std::memory_order_acquire), mapped_chunks_);
   // Always the lowest free one: the chunks that were recycled last are the ones whose pages and cache lines are warm, and chunks that are
-  // not needed are never touched. In memory thousands of full ones may wait in front of it, so there the search begins behind them.
-  const std::uint32_t first = is_in_memory_ ? std::min(search_from_.load(std::memory_order_relaxed), count) : 0;
-  ChunkHeader* taken = take_free_chunk(first, count);
-  if (taken == nullptr && first != 0) taken = take_free_chunk(0, first);
-  while (taken == nullptr && is_in_memory_ && make_chunk(&count)) taken = take_free_chunk(count - 1, count);
+  // not needed are never touched.
+  ChunkHeader* taken = is_in_memory_ ? take_within_limit()
+                                     : take_free_chunk(0, std::min(header_->chunk_count.load(std::memory_order_acquire), mapped_chunks_));
   if (taken == nullptr) return nullptr;
 
   // Whoever reads after a crash believes `committed` only, so it is nothing before the names are right.
@@ -212,6 +222,7 @@ void Segment::free_chunk(std::uint32_t index) noexcept {
   full.loss_count.store(0, std::memory_order_relaxed);
   full.filtered.store(0, std::memory_order_relaxed);
   full.state.store(static_cast<std::uint32_t>(ChunkState::free), std::memory_order_release);
+  chunks_in_use_.fetch_sub(1, std::memory_order_relaxed);
   std::uint32_t from = search_from_.load(std::memory_order_relaxed);
   while (index < from && !search_from_.compare_exchange_weak(from, index, std::memory_order_relaxed)) {
   }

@@ -35,8 +35,9 @@ class Segment {
   // ---- In memory only; one thread at a time, while others take chunks.
   std::uint32_t chunk_count() const noexcept { return header_->chunk_count.load(std::memory_order_acquire); }
   ChunkHeader& chunk(std::uint32_t index) noexcept { return *reinterpret_cast<ChunkHeader*>(base_ + chunk_offset(index)); }
-  /// How many chunks there may be; those that exist stay.
+  /// How many chunks may be in use, those that nobody freed yet among them.
   void set_chunk_limit(std::uint64_t chunks) noexcept;
+  std::uint32_t chunks_in_use() const noexcept { return chunks_in_use_.load(std::memory_order_relaxed); }
   /// A full one may be written again.
   void free_chunk(std::uint32_t index) noexcept;
   /// Gives the memory of free chunks from this one on back to the system.
@@ -55,6 +56,7 @@ class Segment {
       : base_(base), header_(reinterpret_cast<SegmentHeader*>(base)), mapped_chunks_(mapped_chunks), is_in_memory_(is_in_memory) {}
   static Result<Segment*> keep(void* base, std::uint32_t mapped_chunks, bool is_in_memory);
   ChunkHeader* take_free_chunk(std::uint32_t first, std::uint32_t end) noexcept;
+  ChunkHeader* take_within_limit() noexcept;
   bool make_chunk(std::uint32_t* count) noexcept;
   static Result<Segment*> open_claimed(int folder, const char* name, std::uint64_t max_live_bytes);
 
@@ -67,6 +69,7 @@ class Segment {
   const std::uint32_t mapped_chunks_;
   const bool is_in_memory_;
   std::atomic<std::uint32_t> chunk_limit_{0};
+  std::atomic<std::uint32_t> chunks_in_use_{0};
   /// Below it there is probably no free chunk.
   std::atomic<std::uint32_t> search_from_{0};
 };

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "xpu/base/export.hpp"
@@ -55,6 +56,13 @@ enum class CommandState : std::uint8_t {
   refused,     ///< The driver refused the call: there never was a command.
 };
 
+/// A number that the program gave its own work; see `ActivityApi::push_correlation_id`.
+struct ExternalId {
+  std::uint64_t id = 0;
+  std::uint32_t family = 0;  ///< CorrelationFamily.
+  bool operator==(const ExternalId&) const = default;
+};
+
 struct Activity {
   std::int64_t start_ns = 0;
   std::uint64_t duration_ns = 0;
@@ -72,6 +80,17 @@ struct RuntimeActivity : Activity {
   bool submits = false;  ///< It submitted, or tried to submit, a command.
   bool failed = false;
   bool duration_known = true;  ///< False: only the entry is on record (`--device-only`, or the process died inside).
+  /// Of the work that it submits; they live as long as the definitions.
+  std::span<const ExternalId> external_ids = {};
+};
+
+/// A call of a driver below the API that the program itself uses: of Level Zero.
+struct DriverActivity : RuntimeActivity {};
+
+/// What the program called the work of the call that comes next and of its command: once per family, with their correlation.
+struct ExternalCorrelationActivity : Activity {
+  const ThreadDefinition* thread = nullptr;
+  ExternalId external;
 };
 
 /// What all commands on a device have in common.
@@ -80,7 +99,9 @@ struct RuntimeActivity : Activity {
 /// much. `duration_ns` comes from the device's ticks alone and carries no mapping error.
 struct DeviceActivity : Activity {
   const QueueDefinition* queue = nullptr;
-  const RuntimeActivity* call = nullptr;  ///< The submitting call, or null when it is not on record.
+  const RuntimeActivity* call = nullptr;  ///< The submitting call, or null when it is not on record, or not wanted.
+  /// What the program called it, also where the call is not told; they live as long as the definitions.
+  std::span<const ExternalId> external_ids = {};
   Command command = Command::other;
   CommandState state = CommandState::completed;
   std::int32_t native_status = 0;
@@ -107,6 +128,11 @@ struct MemcpyActivity : DeviceActivity {
   CopyDirection direction = CopyDirection::unknown;
   MemoryType source = MemoryType::unknown, destination = MemoryType::unknown;
   std::optional<std::uint64_t> bytes;
+};
+
+/// A copy from one device's memory to another's.
+struct PeerMemcpyActivity : MemcpyActivity {
+  const DeviceDefinition* peer = nullptr;  ///< The device at the other end than the queue's; null = unknown.
 };
 
 struct MemsetActivity : DeviceActivity {

@@ -61,6 +61,11 @@ class ActivityKinds {
   constexpr void insert(ActivityKind kind) { bits_ |= std::uint32_t{1} << static_cast<unsigned>(kind); }
   constexpr bool contains(ActivityKind kind) const { return (bits_ >> static_cast<unsigned>(kind) & 1) != 0; }
   constexpr bool is_empty() const { return bits_ == 0; }
+  constexpr ActivityKinds operator&(ActivityKinds other) const {
+    ActivityKinds both;
+    both.bits_ = bits_ & other.bits_;
+    return both;
+  }
   constexpr bool operator==(const ActivityKinds&) const = default;
 
  private:

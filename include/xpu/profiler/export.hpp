@@ -10,6 +10,8 @@
 
 namespace xpu::profiler {
 
+class Session;
+
 /// What a JSON timeline calls things: some readers look for the names of CUDA's calls.
 enum class Compatibility : std::uint8_t {
   none,
@@ -41,7 +43,11 @@ struct ExportSummary {
 /// Errors: unavailable (cannot create, disk full: the sentence names the file and the reason), and what reading gives.
 XPU_EXPORT Result<ExportSummary> export_chrome(const trace::Recording& recording, const ExportOptions& options);
 
+/// Of what a session collected; its other sinks see nothing of it. As often as wanted. Errors: also those of `Session::run`.
+XPU_EXPORT Result<ExportSummary> export_chrome(Session& session, const ExportOptions& options);
+
 /// The same as a trace in Perfetto's own format, a quarter as large, with times to the nanosecond.
 XPU_EXPORT Result<ExportSummary> export_perfetto(const trace::Recording& recording, const ExportOptions& options);
+XPU_EXPORT Result<ExportSummary> export_perfetto(Session& session, const ExportOptions& options);
 
 }  // namespace xpu::profiler

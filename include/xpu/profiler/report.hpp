@@ -12,6 +12,8 @@
 
 namespace xpu::profiler {
 
+class Session;
+
 struct ReportOptions {
   /// What a row of the kernel table stands for: a kernel on a device (`none`), a kernel on any device (`kernel`), or a kernel together with
   /// the process, queue or submitting thread that ran it.
@@ -192,6 +194,8 @@ struct Report {
 /// Reads the recording three times (twice to link, once to balance the books). Errors: invalid_argument (an unknown `sort`, a bad
 /// expression: the sentence names it), and what reading gives.
 XPU_EXPORT Result<Report> make_report(const trace::Recording& recording, const ReportOptions& options);
+/// Of what a session collected; its sinks see nothing of it. Errors: also those of `Session::run`.
+XPU_EXPORT Result<Report> make_report(Session& session, const ReportOptions& options);
 
 /// Tables for a person, UTF-8, ending in a newline. Escape sequences only when `color` is set.
 XPU_EXPORT std::string report_text(const Report& report, const ReportOptions& options);

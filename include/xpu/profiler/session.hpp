@@ -1,31 +1,90 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "xpu/base/export.hpp"
 #include "xpu/base/result.hpp"
+#include "xpu/profiler/activity_api.hpp"
+#include "xpu/profiler/config.hpp"
 #include "xpu/profiler/linker.hpp"
 #include "xpu/profiler/record_source.hpp"
 #include "xpu/profiler/sink.hpp"
 
 namespace xpu::profiler {
 
-/// One look at a source of records: links them and hands each activity to every sink. One owner at a time.
+enum class SessionState : std::uint8_t {
+  created,
+  warmup,      ///< Records flow and are thrown away.
+  collecting,  ///< What happens now is the profile, but for what is paused.
+  stopped,     ///< Nothing new begins; what began may still end.
+  collected,   ///< All there is to come is there.
+  cancelled,
+};
+XPU_EXPORT std::string_view to_string(SessionState state) noexcept;
+
+/// One look at a program: links the records of a source and hands each activity to every sink.
+///
+/// Over a recording it only has to `run`. Over this process it goes through a life of its own first:
+///
+///     Session session(config);
+///     XPU_TRY(session.start());  ...  XPU_TRY(session.stop());
+///     XPU_TRY(export_chrome(session, {.path = "trace.json.gz"}));
+///
+/// Steps out of order are failed_precondition with a sentence and change nothing; so are all of them over a recording. `toggle`, `stop` and
+/// `state` are for any thread, the rest has one owner.
 class XPU_EXPORT Session final : public Sink {
  public:
-  /// `source` must outlive the session.
+  /// Over records of somebody else. `source` must outlive the session.
   explicit Session(const RecordSource& source);
+  /// Over what is to happen in this process, as far as `config.kinds` say so. Nothing is recorded yet. When, for how long and where to is
+  /// the business of whoever starts and stops it (`Profiler` does).
+  explicit Session(Config config);
+  ~Session() override;
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
 
-  /// Before `run`. The sink must outlive the session.
-  void add_sink(Sink& sink);
-  /// Once. The first error of the source or of a sink; every sink has seen `end` when the source could be read.
-  Result<LinkSummary> run();
-  const Definitions& definitions() const noexcept { return linker_.definitions(); }
+  /// Recording begins, for nothing as yet: the first records cost more than those that follow. Errors: those of `ActivityApi::enable`.
+  Result<> prepare();
+  /// From now on it counts. Without `prepare` it does that, too.
+  Result<> start();
+  /// While collecting: whether what begins now is part of it. The trace has a mark at each change. Nothing to do in any other state.
+  void toggle(bool collect) noexcept;
+  /// Returns at once: what was submitted may still run.
+  Result<> stop();
+  /// Waits until what began has ended, at most so long, and lets go of the tracer. What has no end then is pending in the profile. `run`
+  /// does this when nobody did.
+  Result<> collect(std::chrono::milliseconds patience = kDefaultPatience);
+  /// Nothing is kept. From any state; of a session over a recording nothing.
+  void cancel();
+  SessionState state() const noexcept;
+  static constexpr std::chrono::milliseconds kDefaultPatience{1'000};
+
+  /// The sink must outlive the session.
+  void add_sink(Sink& sink) { sinks_.push_back(&sink); }
+  /// Links everything and tells the sinks, as often as wanted. The first error of the source or of a sink; every sink has seen `end` when
+  /// the source could be read. Errors: also those of `collect` and, of a session that was cancelled, failed_precondition.
+  Result<LinkSummary> run() { return run(sinks_); }
+  /// The same for these sinks instead.
+  Result<LinkSummary> run(std::vector<Sink*> sinks);
+  /// `collect`, unless that was done, or there is nothing to be done for it.
+  Result<> collect_if_live();
+  /// Of the last `run`, which must have been.
+  const Definitions& definitions() const noexcept { return linker_->definitions(); }
+  const RecordSource& source() const noexcept { return source_; }
 
   void begin(const SessionInfo& info) override;
   void handle_runtime_activity(const RuntimeActivity& activity) override;
+  void handle_driver_activity(const DriverActivity& activity) override;
+  void handle_external_correlation_activity(const ExternalCorrelationActivity& activity) override;
   void handle_kernel_activity(const KernelActivity& activity) override;
   void handle_memcpy_activity(const MemcpyActivity& activity) override;
+  void handle_peer_memcpy_activity(const PeerMemcpyActivity& activity) override;
   void handle_memset_activity(const MemsetActivity& activity) override;
   void handle_command_activity(const CommandActivity& activity) override;
   void handle_synchronization_activity(const SynchronizationActivity& activity) override;
@@ -36,8 +95,22 @@ class XPU_EXPORT Session final : public Sink {
   Result<> end(const LinkSummary& summary) override;
 
  private:
-  Linker linker_;
+  Result<> prepare_locked();
+  Result<> expect(SessionState wanted, std::string_view step) const;
+  bool wants(ActivityKind kind) const noexcept { return !api_ || config_.kinds.contains(kind); }
+  bool shows_calls() const noexcept { return wants(ActivityKind::xpu_runtime); }
+  template <typename DeviceKind>
+  void hand_over(void (Sink::*handle)(const DeviceKind&), const DeviceKind& activity);
+
+  const Config config_;
+  const std::unique_ptr<ActivityApi> api_;  // null over a recording
+  const RecordSource& source_;
+  mutable std::mutex mutex_;
+  SessionState state_ = SessionState::created;
+  bool is_paused_ = false;
+  std::unique_ptr<Linker> linker_;
   std::vector<Sink*> sinks_;
+  std::vector<Sink*> running_;  // of the run that is under way
 };
 
 }  // namespace xpu::profiler

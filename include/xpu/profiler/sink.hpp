@@ -40,8 +40,14 @@ class XPU_EXPORT Sink {
 
   virtual void begin(const SessionInfo&) {}
   virtual void handle_runtime_activity(const RuntimeActivity&) {}
+  /// A sink that does not tell them apart sees a runtime call.
+  virtual void handle_driver_activity(const DriverActivity& activity) { handle_runtime_activity(activity); }
+  /// Right before the call that it belongs to.
+  virtual void handle_external_correlation_activity(const ExternalCorrelationActivity&) {}
   virtual void handle_kernel_activity(const KernelActivity&) {}
   virtual void handle_memcpy_activity(const MemcpyActivity&) {}
+  /// A sink that does not tell them apart sees a copy.
+  virtual void handle_peer_memcpy_activity(const PeerMemcpyActivity& activity) { handle_memcpy_activity(activity); }
   virtual void handle_memset_activity(const MemsetActivity&) {}
   virtual void handle_command_activity(const CommandActivity&) {}
   virtual void handle_synchronization_activity(const SynchronizationActivity&) {}

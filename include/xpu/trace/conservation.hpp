@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <vector>
 
 #include "xpu/base/export.hpp"
@@ -54,6 +56,11 @@ struct Conservation {
 /// Reads what the books need: queues, submissions, completions and losses; the submissions a second time when commands are pending. Memory:
 /// about half a byte per operation.
 XPU_EXPORT Result<Conservation> check_conservation(const Recording& recording);
+
+/// Reads all records of these kinds of any source of records: `Recording::for_each_batch`, or what does the same.
+using ReadBatches = std::function<Result<>(std::span<const RecordKind> kinds, const Recording::Visitor& visit)>;
+/// The same for records of a part of a program's life: what was submitted outside of it may end within, and is in no figure.
+XPU_EXPORT Result<Conservation> check_conservation_of_part(const std::vector<ProcessInfo>& processes, const ReadBatches& read_batches);
 
 /// Name of a loss cause: "no_chunk", "ring_full", …; "unknown" for other numbers.
 XPU_EXPORT const char* loss_cause_name(std::uint32_t cause) noexcept;

@@ -52,19 +52,17 @@ class XPU_EXPORT LiveCapture {
   LiveCapture(const LiveCapture&) = delete;
   LiveCapture& operator=(const LiveCapture&) = delete;
 
-  /// Whether what begins now is of interest. What began while it was is seen to its end in any case.
+  /// Whether what begins now is of interest. What began while it was is seen to its end in any case. Neither waits for anything.
   void pause() noexcept;
   void resume() noexcept;
-  /// Nothing new begins for it, and nothing more comes when what began has ended; publishers still tell of that.
-  void stop() noexcept { pause(); }
+  /// Living objects are described in what is taken next, with how far queues have counted by now: for whoever begins to count here.
+  void describe_again() noexcept;
   /// Nothing more is recorded for it. What was recorded can still be taken. Once it returned, and no other capture is under way, nobody
   /// listens.
   void finish() noexcept;
 
   /// What was recorded since the last call, the living objects first of all at the first one. Calls no driver: `harvest` does.
   std::vector<RecordBuffer> take();
-  /// Forgets what was recorded until now, but what describes objects.
-  void discard();
   /// Makes publishers tell of everything that has ended by now, without a wait for what has not.
   static void harvest() noexcept;
 
@@ -72,6 +70,8 @@ class XPU_EXPORT LiveCapture {
   RecordBuffer texts() const;
   /// Counts in it are complete after `finish`.
   ProcessInfo process() const;
+  /// This process and machine, when the capture began.
+  const Manifest& manifest() const noexcept;
   /// Records that were handed to this capture and wait to be taken, in bytes.
   std::uint64_t waiting_bytes() const noexcept;
 
@@ -82,6 +82,7 @@ class XPU_EXPORT LiveCapture {
   bool is_of_this_process() const noexcept;
   bool is_finished() const noexcept;
   void set_paused(bool paused) noexcept;
+  Result<> hand_over_objects(std::uint32_t wanted) noexcept;
   bool leave() noexcept;
   std::unique_ptr<Impl> impl_;
 };

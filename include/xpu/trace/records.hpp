@@ -76,6 +76,12 @@ struct RecordHeader {
   std::uint32_t flags;
 };
 
+/// Whether the record describes something that others refer to, and is not something that happened.
+inline constexpr bool describes(const RecordHeader& header) {
+  return header.kind < static_cast<std::uint16_t>(RecordKind::operation_submitted) ||
+         header.kind == static_cast<std::uint16_t>(RecordKind::clock_reading);
+}
+
 struct StringRecord {
   RecordHeader header;
   std::uint32_t id;

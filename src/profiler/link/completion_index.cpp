@@ -53,7 +53,8 @@ void CompletionIndex::add(std::size_t process, const trace::OperationCompletedRe
 void CompletionIndex::add(std::size_t process, const trace::CopyDetailRecord& record) {
   if (process >= processes_.size()) return;
   processes_[process].writers[trace::operation_writer(record.operation)].copies.push_back(
-      {trace::operation_counter(record.operation), record.bytes, record.source_type, record.destination_type, record.direction});
+      {trace::operation_counter(record.operation), record.bytes, record.source_type, record.destination_type, record.direction,
+       record.peer_device});
 }
 
 void CompletionIndex::add(std::size_t process, const trace::LossRecord& record) {

@@ -42,7 +42,9 @@ struct CopyFacts {
   std::uint64_t counter = 0;
   std::uint64_t bytes = 0;
   std::uint8_t source_type = 0, destination_type = 0, direction = 0;
+  std::uint32_t peer_device = 0;
 };
+static_assert(sizeof(CopyFacts) == 24);
 
 /// Every completion of a source, found by process, writer and counter, with its times mapped to the host's clock and a lane of its queue.
 /// One owner at a time.

@@ -41,6 +41,7 @@ class DefinitionTable {
   const ThreadDefinition& thread(std::size_t process, std::uint32_t writer);
   const QueueDefinition& queue(std::size_t process, std::uint32_t id);
   const KernelDefinition& kernel(std::size_t process, std::uint32_t id);
+  const DeviceDefinition* find_device(std::size_t process, std::uint32_t id) { return id == 0 ? nullptr : device(process, id).definition; }
   const GeometryDefinition* geometry(std::size_t process, std::uint32_t id);  ///< Null for 0 and for what nothing describes.
   const NameDefinition& name(std::size_t process, std::uint32_t string);      ///< "unknown" for 0 and for what nothing describes.
 

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "base/probe.hpp"
 #include "profiler/link/completion_index.hpp"
 #include "profiler/link/definition_table.hpp"
+#include "profiler/link/external_ids.hpp"
 #include "profiler/link/record_cast.hpp"
 
 namespace xpu::profiler {
@@ -38,7 +40,8 @@ constexpr std::array kFirstPass = {RecordKind::string,
                                    RecordKind::clock_reading,
                                    RecordKind::loss,
                                    RecordKind::operation_completed,
-                                   RecordKind::copy_detail};
+                                   RecordKind::copy_detail,
+                                   RecordKind::external_correlation};
 constexpr std::array kHintPass = {RecordKind::operation_submitted};
 constexpr std::array kSecondPass = {
     RecordKind::operation_submitted, RecordKind::api_call, RecordKind::call_begin, RecordKind::synchronization, RecordKind::memory,
@@ -50,6 +53,13 @@ bool set_host_times(Activity& activity, std::uint64_t enter_ns, std::uint64_t ex
   const bool known = exit_ns >= enter_ns && exit_ns != 0;
   activity.duration_ns = known ? exit_ns - enter_ns : 0;
   return known;
+}
+
+/// By its name: Level Zero's functions begin with ze, zes or zet.
+bool is_of_driver(std::string_view api) {
+  if (!api.starts_with("ze")) return false;
+  api.remove_prefix(api.size() > 2 && (api[2] == 's' || api[2] == 't') ? 3 : 2);
+  return !api.empty() && api.front() >= 'A' && api.front() <= 'Z';
 }
 
 CopyDirection direction_of(Command command, const CopyFacts* facts) {
@@ -74,6 +84,7 @@ struct Linker::Impl {
       : source(record_source),
         definitions(record_source),
         completions(record_source.processes().size()),
+        external_ids(record_source.processes().size()),
         threads(record_source.processes().size()) {}
 
   Result<> first_pass();
@@ -88,6 +99,8 @@ struct Linker::Impl {
   void handle_begin(std::size_t process, const trace::CallBeginRecord& record);
   void keep_annotation(std::size_t process, const trace::AnnotationRecord& record);
 
+  void hand_over_external_ids(const RuntimeActivity& call, Sink& sink);
+  void hand_over_call(const RuntimeActivity& call, Sink& sink);
   void complete(DeviceActivity& activity, std::size_t process, const trace::OperationSubmittedRecord& record);
   void hand_over_command(std::size_t process, const trace::OperationSubmittedRecord& record, const RuntimeActivity& call, Sink& sink);
   void hand_over_hung_calls(Sink& sink);
@@ -113,6 +126,7 @@ struct Linker::Impl {
   const RecordSource& source;
   DefinitionTable definitions;
   CompletionIndex completions;
+  ExternalIds external_ids;
   std::vector<PagedIndex<ThreadState, 16>> threads;
   std::vector<PendingAnnotation> annotations;
   LinkSummary summary;
@@ -149,6 +163,9 @@ Result<> Linker::Impl::first_pass() {
         case RecordKind::copy_detail:
           if (const auto* copy = record_cast<trace::CopyDetailRecord>(header)) completions.add(process, *copy);
           break;
+        case RecordKind::external_correlation:
+          if (const auto* external = record_cast<trace::ExternalCorrelationRecord>(header)) external_ids.add(process, *external);
+          break;
         case RecordKind::loss:
           if (const auto* loss = record_cast<trace::LossRecord>(header)) completions.add(process, *loss);
           break;
@@ -157,6 +174,7 @@ Result<> Linker::Impl::first_pass() {
     });
   }));
   definitions.finish();
+  external_ids.sort();
   if (completions.needs_host_hints(definitions)) {
     XPU_TRY(source.for_each_batch(kHintPass, [&](std::size_t process, std::span<const std::byte> records) {
       trace::for_each_record(records, [&](const trace::RecordHeader& header) {
@@ -219,9 +237,28 @@ void Linker::Impl::handle(std::size_t process, const trace::OperationSubmittedRe
   call.submits = true;
   call.failed = (record.header.flags & trace::kFlagFailed) != 0;
   call.duration_known = set_host_times(call, record.enter_ns, (record.header.flags & trace::kFlagExitUnknown) ? 0 : record.exit_ns);
+  call.external_ids = external_ids.find(process, record.operation);
   saw_return(process, record.thread, record.enter_ns);
-  sink.handle_runtime_activity(call);
+  hand_over_external_ids(call, sink);
+  hand_over_call(call, sink);
   hand_over_command(process, record, call, sink);
+}
+
+void Linker::Impl::hand_over_external_ids(const RuntimeActivity& call, Sink& sink) {
+  for (const ExternalId& external : call.external_ids) {
+    ExternalCorrelationActivity activity;
+    activity.start_ns = call.start_ns;
+    activity.correlation = call.correlation;
+    activity.process = call.process;
+    activity.thread = call.thread;
+    activity.external = external;
+    sink.handle_external_correlation_activity(activity);
+  }
+}
+
+void Linker::Impl::hand_over_call(const RuntimeActivity& call, Sink& sink) {
+  if (!is_of_driver(call.api->text)) return sink.handle_runtime_activity(call);
+  sink.handle_driver_activity(DriverActivity{call});
 }
 
 /// Fills in what is the same for every kind of command.
@@ -272,6 +309,7 @@ void Linker::Impl::hand_over_command(std::size_t process, const trace::Operation
     activity.process = call.process;
     activity.call = &call;
     activity.correlation = call.correlation;
+    activity.external_ids = call.external_ids;
     activity.command = command;
     complete(activity, process, record);
   };
@@ -292,7 +330,7 @@ void Linker::Impl::hand_over_command(std::size_t process, const trace::Operation
     case Command::map:
     case Command::unmap:
     case Command::migrate: {
-      MemcpyActivity copy;
+      PeerMemcpyActivity copy;
       fill_in(copy);
       const CopyFacts* facts = completions.find_copy(process, record.operation);
       copy.direction = direction_of(command, facts);
@@ -300,8 +338,13 @@ void Linker::Impl::hand_over_command(std::size_t process, const trace::Operation
         copy.source = static_cast<MemoryType>(facts->source_type);
         copy.destination = static_cast<MemoryType>(facts->destination_type);
         copy.bytes = facts->bytes;
+        copy.peer = definitions.find_device(process, facts->peer_device);
       }
-      sink.handle_memcpy_activity(copy);
+      if (copy.direction == CopyDirection::peer) {
+        sink.handle_peer_memcpy_activity(copy);
+      } else {
+        sink.handle_memcpy_activity(copy);
+      }
       return;
     }
     case Command::fill: {
@@ -334,7 +377,7 @@ void Linker::Impl::handle(std::size_t process, const trace::ApiCallRecord& recor
   call.failed = record.result != 0;
   call.duration_known = set_host_times(call, record.enter_ns, record.exit_ns);
   saw_return(process, record.thread, record.enter_ns);
-  sink.handle_runtime_activity(call);
+  hand_over_call(call, sink);
 }
 
 void Linker::Impl::handle(std::size_t process, const trace::SynchronizationRecord& record, Sink& sink) {
@@ -403,7 +446,7 @@ void Linker::Impl::hand_over_hung_calls(Sink& sink) {
       call.api = &definitions.name(process, state.last_begin_api);
       call.correlation = next_correlation++;
       call.duration_known = set_host_times(call, state.last_begin_ns, 0);
-      sink.handle_runtime_activity(call);
+      hand_over_call(call, sink);
     });
   }
 }

@@ -160,7 +160,7 @@ void add_books(Report& report, const trace::Conservation& books, const RecordSou
 
 }  // namespace
 
-Result<Report> build_report(const RecordSource& source, const trace::Conservation& books, const ReportOptions& options) {
+Result<Report> build_report(Session& session, const trace::Conservation& books, const ReportOptions& options) {
   XPU_TRY_ASSIGN(const SortOrder order, sort_order(options.sort));
   std::unique_ptr<Expression> wanted, wanted_ranges;
   if (!options.kernels_regex.empty()) {
@@ -172,10 +172,8 @@ Result<Report> build_report(const RecordSource& source, const trace::Conservatio
 
   ReportSink figures(options.by);
   PendingNames pending;
-  Session session(source);
-  session.add_sink(figures);
-  session.add_sink(pending);
-  XPU_TRY(session.run());
+  XPU_TRY(session.run({&figures, &pending}));
+  const RecordSource& source = session.source();
 
   Report report = figures.take_report();
   if (wanted != nullptr) {
@@ -194,6 +192,11 @@ Result<Report> build_report(const RecordSource& source, const trace::Conservatio
         {std::move(command.name), command.pid, command.queue, difference_ns(command.enter_ns, start_ns)});
   }
   return report;
+}
+
+Result<Report> build_report(const RecordSource& source, const trace::Conservation& books, const ReportOptions& options) {
+  Session session(source);
+  return build_report(session, books, options);
 }
 
 }  // namespace xpu::profiler

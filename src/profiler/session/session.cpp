@@ -1,52 +1,199 @@
 #include "xpu/profiler/session.hpp"
 
+#include <fmt/format.h>
+
+#include <thread>
 #include <utility>
 
+#include "base/probe.hpp"
+#include "xpu/base/clock.hpp"
+
 namespace xpu::profiler {
+namespace {
 
-Session::Session(const RecordSource& source) : linker_(source) {}
+constexpr std::chrono::milliseconds kLookAgain{2};
 
-void Session::add_sink(Sink& sink) { sinks_.push_back(&sink); }
+/// A mark on the row of the thread that toggles, so that a gap in a trace has a reason.
+void mark_in_trace(std::string_view text) noexcept {
+  const probe::Subscriber* listener = probe::subscriber();
+  if (listener == nullptr || (listener->wanted.load(std::memory_order_relaxed) & probe::kAnnotations) == 0) return;
+  listener->annotate({.time_ns = now_ns(probe::clock_domain()), .range = 0, .type = probe::AnnotationType::mark, .text = text, .value = 0});
+}
 
-Result<LinkSummary> Session::run() { return linker_.run(*this); }
+}  // namespace
+
+std::string_view to_string(SessionState state) noexcept {
+  switch (state) {
+    case SessionState::created: return "created";
+    case SessionState::warmup: return "warming up";
+    case SessionState::collecting: return "collecting";
+    case SessionState::stopped: return "stopped";
+    case SessionState::collected: return "collected";
+    case SessionState::cancelled: return "cancelled";
+  }
+  return "unknown";
+}
+
+Session::Session(const RecordSource& source) : source_(source) {}
+Session::Session(Config config) : config_(std::move(config)), api_(std::make_unique<ActivityApi>()), source_(*api_) {}
+Session::~Session() = default;
+
+// ---- the life cycle
+
+Result<> Session::expect(SessionState wanted, std::string_view step) const {
+  if (!api_) return Error{ErrorCode::failed_precondition, fmt::format("a session over a recording cannot {}", step)};
+  if (state_ == wanted) return {};
+  return Error{ErrorCode::failed_precondition,
+               fmt::format("the session cannot {}: it is {}, and must be {}", step, to_string(state_), to_string(wanted))};
+}
+
+Result<> Session::prepare_locked() {
+  XPU_TRY(expect(SessionState::created, "prepare"));
+  XPU_TRY(api_->enable(config_.kinds, config_.with_memory, config_.max_buffer_mib << 20));
+  state_ = SessionState::warmup;
+  return {};
+}
+
+Result<> Session::prepare() {
+  const std::lock_guard lock(mutex_);
+  return prepare_locked();
+}
+
+Result<> Session::start() {
+  const std::lock_guard lock(mutex_);
+  if (state_ == SessionState::created) XPU_TRY(prepare_locked());
+  XPU_TRY(expect(SessionState::warmup, "start"));
+  api_->discard();
+  state_ = SessionState::collecting;
+  return {};
+}
+
+void Session::toggle(bool collect) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (state_ != SessionState::collecting || is_paused_ == !collect) return;
+  is_paused_ = !collect;
+  if (collect) {
+    api_->resume();
+    mark_in_trace("xpu: collection resumed");
+  } else {
+    mark_in_trace("xpu: collection paused");
+    api_->pause();
+  }
+}
+
+Result<> Session::stop() {
+  const std::lock_guard lock(mutex_);
+  XPU_TRY(expect(SessionState::collecting, "stop"));
+  api_->pause();
+  state_ = SessionState::stopped;
+  return {};
+}
+
+Result<> Session::collect(std::chrono::milliseconds patience) {
+  const std::lock_guard lock(mutex_);
+  XPU_TRY(expect(SessionState::stopped, "collect"));
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  api_->flush();
+  while (api_->unfinished() != 0 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(kLookAgain);
+    api_->flush();
+  }
+  api_->disable();
+  state_ = SessionState::collected;
+  return {};
+}
+
+void Session::cancel() {
+  const std::lock_guard lock(mutex_);
+  if (!api_) return;
+  api_->disable();
+  api_->forget();
+  state_ = SessionState::cancelled;
+}
+
+SessionState Session::state() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return state_;
+}
+
+// ---- linking
+
+Result<> Session::collect_if_live() {
+  if (!api_ || state() == SessionState::collected) return {};
+  return collect();
+}
+
+Result<LinkSummary> Session::run(std::vector<Sink*> sinks) {
+  XPU_TRY(collect_if_live());
+  running_ = std::move(sinks);
+  linker_ = std::make_unique<Linker>(source_);
+  return linker_->run(*this);
+}
 
 void Session::begin(const SessionInfo& info) {
-  for (Sink* sink : sinks_) sink->begin(info);
+  for (Sink* sink : running_) sink->begin(info);
 }
+
+/// Where calls are not part of the profile, no command may point to one.
+template <typename DeviceKind>
+void Session::hand_over(void (Sink::*handle)(const DeviceKind&), const DeviceKind& activity) {
+  if (shows_calls()) {
+    for (Sink* sink : running_) (sink->*handle)(activity);
+    return;
+  }
+  DeviceKind alone = activity;
+  alone.call = nullptr;
+  for (Sink* sink : running_) (sink->*handle)(alone);
+}
+
 void Session::handle_runtime_activity(const RuntimeActivity& activity) {
-  for (Sink* sink : sinks_) sink->handle_runtime_activity(activity);
+  if (!shows_calls()) return;
+  for (Sink* sink : running_) sink->handle_runtime_activity(activity);
+}
+void Session::handle_driver_activity(const DriverActivity& activity) {
+  if (!wants(ActivityKind::xpu_driver)) return;
+  for (Sink* sink : running_) sink->handle_driver_activity(activity);
+}
+void Session::handle_external_correlation_activity(const ExternalCorrelationActivity& activity) {
+  if (!wants(ActivityKind::external_correlation)) return;
+  for (Sink* sink : running_) sink->handle_external_correlation_activity(activity);
 }
 void Session::handle_kernel_activity(const KernelActivity& activity) {
-  for (Sink* sink : sinks_) sink->handle_kernel_activity(activity);
+  if (wants(ActivityKind::kernel)) hand_over(&Sink::handle_kernel_activity, activity);
 }
 void Session::handle_memcpy_activity(const MemcpyActivity& activity) {
-  for (Sink* sink : sinks_) sink->handle_memcpy_activity(activity);
+  if (wants(ActivityKind::gpu_memcpy)) hand_over(&Sink::handle_memcpy_activity, activity);
+}
+void Session::handle_peer_memcpy_activity(const PeerMemcpyActivity& activity) {
+  if (wants(ActivityKind::gpu_memcpy)) hand_over(&Sink::handle_peer_memcpy_activity, activity);
 }
 void Session::handle_memset_activity(const MemsetActivity& activity) {
-  for (Sink* sink : sinks_) sink->handle_memset_activity(activity);
+  if (wants(ActivityKind::gpu_memset)) hand_over(&Sink::handle_memset_activity, activity);
 }
-void Session::handle_command_activity(const CommandActivity& activity) {
-  for (Sink* sink : sinks_) sink->handle_command_activity(activity);
-}
+void Session::handle_command_activity(const CommandActivity& activity) { hand_over(&Sink::handle_command_activity, activity); }
 void Session::handle_synchronization_activity(const SynchronizationActivity& activity) {
-  for (Sink* sink : sinks_) sink->handle_synchronization_activity(activity);
+  if (!wants(ActivityKind::xpu_sync) || (!config_.shows_stream_waits && activity.type == WaitType::stream_on_event)) return;
+  for (Sink* sink : running_) sink->handle_synchronization_activity(activity);
 }
 void Session::handle_overhead_activity(const OverheadActivity& activity) {
-  for (Sink* sink : sinks_) sink->handle_overhead_activity(activity);
+  if (!wants(ActivityKind::overhead)) return;
+  for (Sink* sink : running_) sink->handle_overhead_activity(activity);
 }
 void Session::handle_memory_activity(const MemoryActivity& activity) {
-  for (Sink* sink : sinks_) sink->handle_memory_activity(activity);
+  if (api_ && !config_.with_memory) return;
+  for (Sink* sink : running_) sink->handle_memory_activity(activity);
 }
 void Session::handle_annotation_activity(const AnnotationActivity& activity) {
-  for (Sink* sink : sinks_) sink->handle_annotation_activity(activity);
+  if (!wants(ActivityKind::user_annotation)) return;
+  for (Sink* sink : running_) sink->handle_annotation_activity(activity);
 }
 void Session::handle_loss_activity(const LossActivity& activity) {
-  for (Sink* sink : sinks_) sink->handle_loss_activity(activity);
+  for (Sink* sink : running_) sink->handle_loss_activity(activity);
 }
 
 Result<> Session::end(const LinkSummary& summary) {
   Result<> first;
-  for (Sink* sink : sinks_) {
+  for (Sink* sink : running_) {
     Result<> result = sink->end(summary);
     if (!result && first) first = std::move(result);
   }

@@ -13,6 +13,12 @@ class CollectingSink final : public Sink {
  public:
   void begin(const SessionInfo& session_info) override { info = session_info; }
   void handle_runtime_activity(const RuntimeActivity& activity) override { calls.push_back(activity); }
+  void handle_driver_activity(const DriverActivity& activity) override { driver_calls.push_back(activity); }
+  void handle_external_correlation_activity(const ExternalCorrelationActivity& activity) override { external.push_back(activity); }
+  void handle_peer_memcpy_activity(const PeerMemcpyActivity& activity) override {
+    ++peer_copies;
+    copies.push_back(with_exit(static_cast<const MemcpyActivity&>(activity)));
+  }
   void handle_kernel_activity(const KernelActivity& activity) override { kernels.push_back(with_exit(activity)); }
   void handle_memcpy_activity(const MemcpyActivity& activity) override { copies.push_back(with_exit(activity)); }
   void handle_memset_activity(const MemsetActivity& activity) override { fills.push_back(with_exit(activity)); }
@@ -30,12 +36,16 @@ class CollectingSink final : public Sink {
   /// A command together with the entry of its call.
   template <typename Base>
   struct WithCall : Base {
+    bool has_call = false;
     std::int64_t call_start_ns = 0;
     const ThreadDefinition* call_thread = nullptr;
   };
 
   std::optional<SessionInfo> info;
   std::vector<RuntimeActivity> calls;
+  std::vector<DriverActivity> driver_calls;
+  std::vector<ExternalCorrelationActivity> external;
+  std::size_t peer_copies = 0;
   std::vector<WithCall<KernelActivity>> kernels;
   std::vector<WithCall<MemcpyActivity>> copies;
   std::vector<WithCall<MemsetActivity>> fills;
@@ -50,7 +60,12 @@ class CollectingSink final : public Sink {
  private:
   template <typename Base>
   static WithCall<Base> with_exit(const Base& activity) {
-    WithCall<Base> copy{activity, activity.call->start_ns, activity.call->thread};
+    WithCall<Base> copy{activity};
+    if (activity.call != nullptr) {
+      copy.has_call = true;
+      copy.call_start_ns = activity.call->start_ns;
+      copy.call_thread = activity.call->thread;
+    }
     copy.call = nullptr;  // gone once the handler returns
     return copy;
   }

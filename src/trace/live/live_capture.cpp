@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <fstream>
 #include <new>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "trace/attachment.hpp"
 #include "trace/definitions.hpp"
 #include "trace/entry.hpp"
+#include "trace/recording/recorder_options.hpp"
 #include "trace/segment.hpp"
 
 namespace xpu::trace {
@@ -32,6 +34,7 @@ struct LiveCapture::Impl {
   Segment* segment = nullptr;
   std::uint32_t fork_generation = 0;
   ProcessInfo process;
+  Manifest manifest;
   bool is_paused = false;
   bool is_finished = false;
   std::vector<RecordBuffer> waiting;
@@ -54,6 +57,8 @@ struct Captures {
   std::vector<LiveCapture::Impl*> all;
   std::vector<ChunkProgress> chunks;
   std::uint64_t filtered = 0;  ///< Of all chunks, ever.
+  /// Chunks that were in use when the captures that are under way began: buffers that somebody keeps, and what threads have begun.
+  std::uint64_t in_use_before = 0;
 };
 
 /// Held while a capture begins or ends, which calls publishers, so it is not taken by a fork: in a child it is made anew.
@@ -73,6 +78,13 @@ std::uint32_t wanted_by(const CaptureOptions& options) {
   if (options.memory) wanted |= probe::kMemory;
   if (options.annotations) wanted |= probe::kAnnotations;
   return wanted;
+}
+
+std::vector<std::string> command_line() {
+  std::vector<std::string> argv;
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  for (std::string argument; std::getline(file, argument, '\0');) argv.push_back(argument);
+  return argv;
 }
 
 void recycle_if_done(std::uint32_t index, const ChunkProgress& progress) XPU_REQUIRES(g_captures_mutex) {
@@ -109,21 +121,8 @@ class Pin {
 
 /// What a capture that is paused needs all the same: the end of what began before, and descriptions.
 bool is_needed_while_paused(const RecordHeader& header) {
-  switch (static_cast<RecordKind>(header.kind)) {
-    case RecordKind::string:
-    case RecordKind::thread:
-    case RecordKind::device:
-    case RecordKind::context:
-    case RecordKind::queue:
-    case RecordKind::module:
-    case RecordKind::kernel:
-    case RecordKind::geometry:
-    case RecordKind::object_end:
-    case RecordKind::operation_completed:
-    case RecordKind::clock_reading: return true;
-    case RecordKind::loss: return (header.flags & kFlagCompletionLost) != 0;
-    default: return false;
-  }
+  if (describes(header) || header.kind == static_cast<std::uint16_t>(RecordKind::operation_completed)) return true;
+  return header.kind == static_cast<std::uint16_t>(RecordKind::loss) && (header.flags & kFlagCompletionLost) != 0;
 }
 
 std::vector<std::byte> copy_needed_while_paused(std::span<const std::byte> records) {
@@ -219,7 +218,7 @@ std::uint32_t update_wanted() XPU_REQUIRES(g_captures_mutex) {
     if (!capture->is_paused) wanted |= wanted_by(capture->options);
     bytes += capture->options.max_bytes;
   }
-  g_capture_segment->set_chunk_limit(bytes / kChunkBytes);
+  g_capture_segment->set_chunk_limit(g_captures->in_use_before + bytes / kChunkBytes);
   g_capture_segment->header().paused.store(wanted == 0 ? 1 : 0, std::memory_order_relaxed);
   internal::subscriber_table().wanted.store(wanted, std::memory_order_relaxed);
   return wanted;
@@ -258,6 +257,9 @@ Result<std::unique_ptr<LiveCapture>> LiveCapture::begin(const CaptureOptions& op
   impl->process.start_ns = header.start_ns;
   impl->process.domain = static_cast<ClockDomain>(header.domain);
   impl->process.state = SegmentState::attached;
+  RecorderOptions described;
+  described.argv = command_line();
+  impl->manifest = describe_recording(described);
   std::uint32_t wanted = 0;
   {
     const MutexLock lock(g_captures_mutex);
@@ -266,21 +268,16 @@ Result<std::unique_ptr<LiveCapture>> LiveCapture::begin(const CaptureOptions& op
     distribute();  // what was written before is not this capture's
     impl->filtered_before = count_filtered();
     impl->lost_before = header.lost_before_any_chunk.load(std::memory_order_relaxed);
+    if (g_captures->all.empty()) g_captures->in_use_before = segment->chunks_in_use();
     g_captures->all.push_back(impl.get());
     segment->header().epoch.fetch_add(1, std::memory_order_release);
     wanted = update_wanted();
   }
   std::unique_ptr<LiveCapture> capture(new LiveCapture(std::move(impl)));
-  if (Result<> listening = listen_in_memory(wanted); !listening) {
+  if (Result<> listening = capture->hand_over_objects(wanted); !listening) {
     capture->leave();  // so that its destructor does not, which would wait for the lock of this transition
     return listening.error();
   }
-  // First of all, so that whatever comes can be looked up.
-  RecordBuffer objects(definitions().snapshot());
-  definitions().forget_ended();
-  const MutexLock lock(g_captures_mutex);
-  capture->impl_->waiting_bytes += objects.records().size();
-  capture->impl_->waiting.insert(capture->impl_->waiting.begin(), std::move(objects));
   return capture;
 }
 
@@ -301,7 +298,37 @@ void LiveCapture::set_paused(bool paused) noexcept {
 }
 
 void LiveCapture::pause() noexcept { set_paused(true); }
-void LiveCapture::resume() noexcept { set_paused(false); }
+
+void LiveCapture::resume() noexcept {
+  set_paused(false);
+  // Where others went on, queues have counted on: their count begins again here, or there would be a gap that nobody explains.
+  describe_again();
+}
+
+void LiveCapture::describe_again() noexcept {
+  if (!is_of_this_process()) return;
+  const MutexLock transition(g_transition_mutex);
+  if (is_finished()) return;
+  // Without memory for it they stay described as they were before.
+  static_cast<void>(hand_over_objects(internal::subscriber_table().wanted.load(std::memory_order_relaxed)));
+}
+
+Result<> LiveCapture::hand_over_objects(std::uint32_t wanted) noexcept {
+  XPU_TRY(listen_in_memory(wanted));
+  std::vector<std::byte> objects = definitions().snapshot();
+  definitions().forget_ended();
+  try {
+    RecordBuffer buffer(std::move(objects));
+    const MutexLock lock(g_captures_mutex);
+    make_room(*impl_);
+    // In front, so that whatever comes can be looked up.
+    impl_->waiting_bytes += buffer.records().size();
+    impl_->waiting.insert(impl_->waiting.begin(), std::move(buffer));
+    return {};
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::out_of_host_memory, "no memory for the objects that records refer to"};
+  }
+}
 
 /// Takes the capture out of the list; false when it is not there any more. True, and nobody is left: nobody needs to listen.
 bool LiveCapture::leave() noexcept {
@@ -314,6 +341,8 @@ bool LiveCapture::leave() noexcept {
       impl_->segment->header().lost_before_any_chunk.load(std::memory_order_relaxed) - impl_->lost_before;
   impl_->process.writer_count = impl_->segment->header().writer_count.load(std::memory_order_relaxed);
   std::erase(g_captures->all, impl_.get());
+  // What it was handed may be kept for long, and is not to be missed by those that go on.
+  g_captures->in_use_before += impl_->options.max_bytes / kChunkBytes;
   update_wanted();
   return g_captures->all.empty();
 }
@@ -339,26 +368,6 @@ std::vector<RecordBuffer> LiveCapture::take() {
   return std::exchange(impl_->waiting, {});
 }
 
-void LiveCapture::discard() {
-  // Outside the lock: giving memory back takes it.
-  const std::vector<RecordBuffer> all = take();
-  std::vector<std::byte> kept;
-  for (const RecordBuffer& buffer : all) {
-    for_each_record(buffer.records(), [&](const RecordHeader& header) {
-      if (header.kind >= static_cast<std::uint16_t>(RecordKind::operation_submitted) &&
-          header.kind != static_cast<std::uint16_t>(RecordKind::clock_reading)) {
-        return;
-      }
-      const auto* bytes = reinterpret_cast<const std::byte*>(&header);
-      kept.insert(kept.end(), bytes, bytes + header.size);
-    });
-  }
-  RecordBuffer descriptions(std::move(kept));
-  const MutexLock lock(g_captures_mutex);
-  impl_->waiting_bytes += descriptions.records().size();
-  impl_->waiting.insert(impl_->waiting.begin(), std::move(descriptions));
-}
-
 void LiveCapture::harvest() noexcept { probe::harvest_all(); }
 
 RecordBuffer LiveCapture::texts() const {
@@ -373,6 +382,8 @@ ProcessInfo LiveCapture::process() const {
   const MutexLock lock(g_captures_mutex);
   return impl_->process;
 }
+
+const Manifest& LiveCapture::manifest() const noexcept { return impl_->manifest; }
 
 std::uint64_t LiveCapture::waiting_bytes() const noexcept {
   const MutexLock lock(g_captures_mutex);

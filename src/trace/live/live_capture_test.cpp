@@ -175,16 +175,14 @@ TEST(LiveCaptureTest, APauseOfOneIsNoneOfTheOther) {
   EXPECT_EQ(of_other.launches(), 2u);
 }
 
-TEST(LiveCaptureTest, DiscardKeepsWhatDescribes) {
-  const auto capture = begin();
-  run(1);
-  capture->discard();
-  run(2);
-  TakenRecords taken(capture->take());
-  EXPECT_EQ(taken.launches(), 1u);
-  EXPECT_EQ(taken.completions(), 1u);
-  EXPECT_EQ(taken.count(RecordKind::thread), 1u);
-  EXPECT_EQ(taken.count(RecordKind::geometry), 1u);
+TEST(LiveCaptureTest, AfterAPauseQueuesAreDescribedAgain) {
+  const auto paused = begin();
+  const probe::QueueDescription queue{.context = 1, .device = 1};
+  probe::subscriber()->object(probe::ObjectKind::queue, 1, probe::ObjectEvent::created, &queue);
+  paused->take();
+  paused->pause();
+  paused->resume();
+  EXPECT_EQ(TakenRecords(paused->take()).count(RecordKind::queue), 1u);
 }
 
 TEST(LiveCaptureTest, WhatFindsNoRoomIsCountedAndTheRestIsWhole) {

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "xpu/base/export.hpp"
+#include "xpu/base/result.hpp"
+#include "xpu/profiler/activity_kind.hpp"
+#include "xpu/profiler/record_source.hpp"
+#include "xpu/trace/live_capture.hpp"
+
+namespace xpu::profiler {
+
+/// Raw records as the tracer hands them over: of one thread, in the order of writing. Whoever links them may take buffers in any order.
+using ActivityBuffer = trace::RecordBuffer;
+
+/// Families of numbers by which a program names its own work; each has a stack of its own on every thread.
+enum class CorrelationFamily : std::uint32_t { unknown = 1, custom_0 = 2, custom_1 = 3, custom_2 = 4, custom_3 = 5 };
+
+/// The profiler's one way to the tracer: what happens in this process from `enable` to `disable`, as a source of records that can be read
+/// as often as wanted. Several may be enabled at a time; each sees everything of its own time.
+///
+/// `pause`, `resume` and the two stacks are for any thread at any time; the rest has one owner.
+class XPU_EXPORT ActivityApi final : public RecordSource {
+ public:
+  ActivityApi() = default;
+  ~ActivityApi() override;
+
+  /// Begins to record what these kinds are made of. `with_memory`: allocations as well. `max_bytes`: memory that records may take until
+  /// `disable`; what comes then is dropped and counted. Errors: failed_precondition when it is enabled, or when somebody else records this
+  /// process; unavailable, out_of_host_memory.
+  Result<> enable(ActivityKinds kinds, bool with_memory, std::uint64_t max_bytes);
+  /// Whether what begins now is recorded. What began before is followed to its end. Neither waits for anything; both do nothing when it is
+  /// not enabled, or is already so.
+  void pause() noexcept;
+  void resume() noexcept;
+  bool is_enabled() const noexcept { return capture_ != nullptr; }
+  /// Forgets what was recorded until now.
+  void discard();
+  /// Fetches everything that has ended by now, without a wait for what has not.
+  void flush();
+  /// Operations among what was fetched whose end is not.
+  std::uint64_t unfinished() const noexcept;
+  /// `flush`, and then nothing more is recorded. Nothing to do when it is not enabled.
+  void disable();
+
+  /// All that was recorded: there is nothing any more.
+  void forget() noexcept;
+
+  const std::vector<ActivityBuffer>& buffers() const noexcept { return buffers_; }
+  std::uint64_t recorded_bytes() const noexcept;
+
+  /// What this thread submits from now on carries `id`, until it is popped, or covered by another push of the family. Recorded or not, so
+  /// that pushes and pops stay in pairs whatever is toggled between them. False for a number that is no family, and without memory.
+  static bool push_correlation_id(CorrelationFamily family, std::uint64_t id) noexcept;
+  /// What was pushed last; nothing when this thread's stack of the family is empty.
+  static std::optional<std::uint64_t> pop_correlation_id(CorrelationFamily family) noexcept;
+
+  const trace::Manifest& manifest() const override { return manifest_; }
+  const std::vector<trace::ProcessInfo>& processes() const override { return processes_; }
+  Result<> for_each_batch(std::span<const trace::RecordKind> kinds, const Visitor& visit) const override;
+
+ private:
+  struct Writer {
+    std::uint64_t last_seen = 0;       ///< Its newest operation.
+    std::uint64_t last_discarded = 0;  ///< Operations up to this one are none of ours.
+    std::uint64_t submitted = 0, ended = 0;
+  };
+  void fetch();
+  void count(const ActivityBuffer& buffer);
+
+  std::unique_ptr<trace::LiveCapture> capture_;
+  trace::Manifest manifest_;
+  std::vector<trace::ProcessInfo> processes_;
+  std::vector<ActivityBuffer> buffers_;
+  std::optional<ActivityBuffer> texts_;
+  std::unordered_map<std::uint32_t, Writer> writers_;
+};
+
+}  // namespace xpu::profiler

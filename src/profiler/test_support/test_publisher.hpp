@@ -1,0 +1,41 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "base/probe.hpp"
+
+namespace xpu::profiler::test_support {
+
+/// A program with one device and one in-order queue, as publishers tell of it: nothing while nobody listens. Thread-safe. One per process,
+/// because publishers are never unregistered.
+class TestPublisher {
+ public:
+  static TestPublisher& instance();
+
+  /// A launch that is still to be completed; id 0 when it is not wanted.
+  struct Launched {
+    probe::OperationId id = 0;
+    std::uint64_t enter_ns = 0;
+  };
+  Launched launch(const char* api = "testLaunch");
+  Launched copy(std::uint64_t bytes, bool to_peer = false);
+  /// It ran for so long from right behind its call.
+  void complete(const Launched& launched, std::uint64_t duration_ns = 1'000);
+  void run() { complete(launch()); }
+  void call(const char* api);
+
+  probe::Id kernel() const noexcept { return kernel_; }
+
+ private:
+  TestPublisher();
+  static void republish();
+  static void read_clock();
+  Launched submit(probe::Operation operation);
+
+  probe::Id device_, peer_, context_, queue_, kernel_;
+  std::atomic<std::uint32_t> sequence_{0};
+};
+
+}  // namespace xpu::profiler::test_support
