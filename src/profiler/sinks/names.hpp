@@ -16,6 +16,11 @@ inline constexpr std::uint64_t kFirstMadeUpId = std::uint64_t{1} << 22;
 std::string place_name(MemoryType type, bool device_side);
 /// "Memcpy HtoD (Host -> Device)"; readers know the first eleven characters. Commands that may not move anything name themselves.
 std::string copy_name(const MemcpyActivity& copy);
+/// The same number, the same name: for keeping what was made of it.
+inline std::uint32_t name_key(const MemcpyActivity& copy) {
+  return static_cast<std::uint32_t>(copy.command) << 24 | static_cast<std::uint32_t>(copy.direction) << 16 |
+         static_cast<std::uint32_t>(copy.source) << 8 | static_cast<std::uint32_t>(copy.destination);
+}
 /// "Memset (Device)".
 std::string fill_name(const MemsetActivity& fill);
 /// Whether a command of this kind does something, as a kernel does; the others only wait for each other.

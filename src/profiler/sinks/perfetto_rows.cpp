@@ -46,8 +46,6 @@ constexpr std::array<std::string_view, 6> kCategories = {"xpu_runtime",     "xpu
                                                          "user_annotation", "xpu_lost", "xpu_recording"};
 static_assert(id_of(Category::xpu_recording) == kCategories.size());
 
-// The only sequence of the file.
-constexpr std::uint32_t kSequence = 1;
 // Times count from a second before the origin: unsigned and short, also for a command that the mapping of its clock put before it.
 constexpr std::int64_t kLead = 1'000'000'000;
 
@@ -73,29 +71,13 @@ Value& at(std::vector<Value>& values, std::size_t index) {
   return values[index];
 }
 
-/// True the first time.
-bool is_new(std::vector<bool>& written, std::size_t index) {
-  if (index >= written.size()) written.resize(index + 1);
-  if (written[index]) return false;
-  written[index] = true;
-  return true;
-}
-
 }  // namespace
 
-void PerfettoRows::common_fields() {
-  out_.number(fields::packet::kSequenceId, kSequence);
-  out_.number(fields::packet::kSequenceFlags, fields::packet::kNeedsIncrementalState);
-}
-
-void PerfettoRows::time(std::int64_t ns) {
-  const std::int64_t since_start = difference_ns(ns, difference_ns(origin_ns_, kLead));
-  if (since_start >= 0) {
-    out_.number(fields::packet::kTimestamp, since_start);
-  } else {
-    out_.number(fields::packet::kTimestamp, std::max<std::int64_t>(ns, 0));
-    out_.number(fields::packet::kTimestampClockId, fields::clock_snapshot::kMonotonic);
-  }
+/// Before the epoch: in the recording's own clock.
+ProtoWriter::Message PerfettoRows::begin_early_packet(std::int64_t ns) {
+  return out_.begin(fields::kPacket, fields::packet::kSequenceId, kSequence, fields::packet::kSequenceFlags,
+                    fields::packet::kNeedsIncrementalState, fields::packet::kTimestamp, std::max<std::int64_t>(ns, 0),
+                    fields::packet::kTimestampClockId, fields::clock_snapshot::kMonotonic);
 }
 
 /// Versions before 55 count a field that they do not know as an error of the trace; so the trace describes it.
@@ -134,7 +116,7 @@ void PerfettoRows::describe_gpu_correlation() {
 
 void PerfettoRows::begin(const SessionInfo& info) {
   definitions_ = info.definitions;
-  origin_ns_ = info.origin_ns;
+  epoch_ns_ = difference_ns(info.origin_ns, kLead);
   const trace::Manifest& manifest = *info.manifest;
   out_.message(fields::kPacket, [&] {
     out_.number(fields::packet::kSequenceId, kSequence);
@@ -149,10 +131,10 @@ void PerfettoRows::begin(const SessionInfo& info) {
         });
       };
       clock(fields::clock_snapshot::kFirstOfSequence, kLead);
-      clock(fields::clock_snapshot::kMonotonic, origin_ns_);
+      clock(fields::clock_snapshot::kMonotonic, info.origin_ns);
       if (manifest.start_realtime_ns != 0) {
         clock(fields::clock_snapshot::kRealtime,
-              end_ns(difference_ns(origin_ns_, static_cast<std::int64_t>(manifest.start_monotonic_ns)), manifest.start_realtime_ns));
+              end_ns(difference_ns(info.origin_ns, static_cast<std::int64_t>(manifest.start_monotonic_ns)), manifest.start_realtime_ns));
       }
       out_.number(fields::clock_snapshot::kPrimaryTraceClock, fields::clock_snapshot::kMonotonic);
     });
@@ -238,20 +220,16 @@ std::uint64_t PerfettoRows::track(const ProcessDefinition& process) {
   return known;
 }
 
-std::uint64_t PerfettoRows::track(const ThreadDefinition& thread) {
-  std::uint64_t& known = at(thread_tracks_, thread.index);
-  if (known == 0) {
-    const std::uint64_t parent = track(*thread.process);
-    known = new_track(parent, "", [&] {
-      const std::uint64_t tid = thread.os_thread != 0 ? thread.os_thread : kFirstMadeUpId + thread.index;
-      out_.message(fields::track_descriptor::kThread, [&] {
-        out_.number(fields::track_descriptor::kThreadPid, thread.process->pid);
-        out_.number(fields::track_descriptor::kThreadTid, tid);
-        out_.text(fields::track_descriptor::kThreadName, utf8(row_name(thread, tid)));
-      });
-    });
-  }
-  return known;
+std::uint64_t PerfettoRows::new_track_of(const ThreadDefinition& thread) {
+  const std::uint64_t parent = track(*thread.process);
+  return at(thread_tracks_, thread.index) = new_track(parent, "", [&] {
+           const std::uint64_t tid = thread.os_thread != 0 ? thread.os_thread : kFirstMadeUpId + thread.index;
+           out_.message(fields::track_descriptor::kThread, [&] {
+             out_.number(fields::track_descriptor::kThreadPid, thread.process->pid);
+             out_.number(fields::track_descriptor::kThreadTid, tid);
+             out_.text(fields::track_descriptor::kThreadName, utf8(row_name(thread, tid)));
+           });
+         });
 }
 
 std::uint64_t PerfettoRows::overhead_track(const ThreadDefinition& thread) {
@@ -298,10 +276,10 @@ std::uint64_t PerfettoRows::counter(const ProcessDefinition& process, const Name
   return known;
 }
 
-std::uint64_t PerfettoRows::event_name(const NameDefinition& name) {
+std::uint64_t PerfettoRows::new_event_name(const NameDefinition& name) {
   const std::uint64_t id = std::uint64_t{name.index} + 1;
-  if (is_new(event_names_, name.index)) interned(fields::interned::kEventName, id, name.text);
-  return id;
+  interned(fields::interned::kEventName, id, name.text);
+  return at(event_names_, name.index) = id;
 }
 
 std::uint64_t PerfettoRows::string_value(std::string_view text) {
@@ -313,8 +291,9 @@ std::uint64_t PerfettoRows::string_value(std::string_view text) {
   return id;
 }
 
-std::uint64_t PerfettoRows::context(const ProcessDefinition& process, std::uint32_t context) {
-  const auto [entry, fresh] = contexts_.try_emplace({process.index, context}, contexts_.size() + 1);
+std::uint64_t PerfettoRows::new_context_of(const QueueDefinition& queue) {
+  const ProcessDefinition& process = *queue.process;
+  const auto [entry, fresh] = contexts_.try_emplace({process.index, queue.context}, contexts_.size() + 1);
   if (fresh) {
     track(process);  // otherwise a process that only runs commands would have no name
     packet([&] {
@@ -326,7 +305,7 @@ std::uint64_t PerfettoRows::context(const ProcessDefinition& process, std::uint3
       });
     });
   }
-  return entry->second;
+  return at(queue_contexts_, queue.index) = entry->second;
 }
 
 std::uint64_t PerfettoRows::new_specification(std::string_view name, std::string_view description, std::uint32_t category) {
@@ -338,22 +317,16 @@ std::uint64_t PerfettoRows::new_specification(std::string_view name, std::string
   return id;
 }
 
-std::uint64_t PerfettoRows::hardware_queue(const QueueDefinition& queue, std::uint32_t lane) {
-  std::uint64_t& known = at(at(hardware_queues_, queue.index), lane);
-  if (known == 0) {
-    known = new_specification(row_name(queue, lane, definitions_->processes.size() > 1), row_name(*queue.device),
-                              fields::gpu_specification::kOther);
-  }
-  return known;
+std::uint64_t PerfettoRows::new_hardware_queue(const QueueDefinition& queue, std::uint32_t lane) {
+  return at(at(hardware_queues_, queue.index), lane) = new_specification(row_name(queue, lane, definitions_->processes.size() > 1),
+                                                                         row_name(*queue.device), fields::gpu_specification::kOther);
 }
 
-std::uint64_t PerfettoRows::stage(const KernelDefinition& kernel) {
-  std::uint64_t& known = at(kernel_stages_, kernel.index);
-  if (known == 0) known = new_specification(kernel.name, "kernel", fields::gpu_specification::kCompute);
-  return known;
+std::uint64_t PerfettoRows::new_stage(const KernelDefinition& kernel) {
+  return at(kernel_stages_, kernel.index) = new_specification(kernel.name, "kernel", fields::gpu_specification::kCompute);
 }
 
-std::uint64_t PerfettoRows::stage(const std::string& name, std::string_view category) {
+std::uint64_t PerfettoRows::new_stage(const std::string& name, std::string_view category) {
   const auto found = stages_.find(name);
   if (found != stages_.end()) return found->second;
   const std::uint64_t id = new_specification(name, category, fields::gpu_specification::kOther);
@@ -361,9 +334,26 @@ std::uint64_t PerfettoRows::stage(const std::string& name, std::string_view cate
   return id;
 }
 
-std::uint64_t PerfettoRows::compute_kernel(const KernelDefinition& kernel) {
+std::uint64_t PerfettoRows::stage(const MemcpyActivity& copy) {
+  std::uint64_t& id = copy_stages_[name_key(copy)];
+  if (id == 0) id = new_stage(copy_name(copy), "gpu_memcpy");
+  return id;
+}
+
+std::uint64_t PerfettoRows::stage(const MemsetActivity& fill) {
+  std::uint64_t& id = at(fill_stages_, static_cast<std::size_t>(fill.destination));
+  if (id == 0) id = new_stage(fill_name(fill), "gpu_memset");
+  return id;
+}
+
+std::uint64_t PerfettoRows::stage(const CommandActivity& command) {
+  std::uint64_t& id = at(command_stages_, static_cast<std::size_t>(command.command));
+  if (id == 0) id = new_stage(std::string(to_string(command.command)), works(command.command) ? "xpu_command" : "xpu_sync");
+  return id;
+}
+
+std::uint64_t PerfettoRows::new_compute_kernel(const KernelDefinition& kernel) {
   const std::uint64_t id = std::uint64_t{kernel.index} + 1;
-  if (!is_new(compute_kernels_, kernel.index)) return id;
   interned(fields::interned::kComputeKernel, id, kernel.raw_name, [&] {
     out_.text(fields::compute_kernel::kDemangledName, utf8(kernel.name));
     const auto argument = [&](ArgumentName name, std::uint32_t value) {
@@ -377,22 +367,43 @@ std::uint64_t PerfettoRows::compute_kernel(const KernelDefinition& kernel) {
     argument(ArgumentName::private_memory, kernel.private_bytes);
     argument(ArgumentName::sub_group_size, kernel.sub_group);
   });
-  return id;
+  return at(compute_kernels_, kernel.index) = id;
 }
 
-const PerfettoRows::GeometryTexts& PerfettoRows::texts(const GeometryDefinition& geometry) {
-  GeometryTexts& texts = at(geometries_, geometry.index);
-  if (!texts.made) {
-    texts.made = true;
-    bool whole_groups = true;
-    for (int i = 0; i < 3; ++i) whole_groups = whole_groups && geometry.local[i] != 0 && geometry.global[i] % geometry.local[i] == 0;
-    if (!whole_groups) texts.global = string_value(triple(geometry.global));
-    if ((geometry.offset[0] | geometry.offset[1] | geometry.offset[2]) != 0) texts.offset = string_value(triple(geometry.offset));
+std::string_view PerfettoRows::new_launch_fields(const GeometryDefinition& geometry) {
+  const std::uint64_t(&global)[3] = geometry.global;
+  const std::uint64_t(&local)[3] = geometry.local;
+  const bool has_groups = local[0] != 0 && local[1] != 0 && local[2] != 0;
+  bool whole_groups = has_groups;
+  for (int i = 0; i < 3; ++i) whole_groups = whole_groups && global[i] % local[i] == 0;
+  const bool has_offset = (geometry.offset[0] | geometry.offset[1] | geometry.offset[2]) != 0;
+  const std::uint64_t global_text = whole_groups ? 0 : string_value(triple(global));
+  const std::uint64_t offset_text = has_offset ? string_value(triple(geometry.offset)) : 0;
+
+  std::string& text = at(geometries_, geometry.index);
+  ProtoWriter out([&](std::string_view piece) { text += piece; }, 128);
+  if (has_groups) {
+    const auto dimensions = std::clamp(geometry.dimensions, 1u, 3u);
+    // Perfetto's fields have 32 bits.
+    const auto write = [&](std::uint32_t field, auto&& value) {
+      out.message(field, [&] {
+        for (std::uint32_t i = 0; i < dimensions; ++i) out.number(i + 1, std::min<std::uint64_t>(value(i), UINT32_MAX));
+      });
+    };
+    write(fields::launch::kGridSize, [&](std::uint32_t i) { return global[i] / local[i] + (global[i] % local[i] != 0); });
+    write(fields::launch::kWorkgroupSize, [&](std::uint32_t i) { return local[i]; });
   }
-  return texts;
+  const auto argument = [&](ArgumentName name, std::uint64_t text_id) {
+    if (text_id == 0) return;
+    out.message(fields::launch::kArgument, [&] {
+      out.number(fields::launch::kNameId, id_of(name));
+      out.number(fields::launch::kStringId, text_id);
+    });
+  };
+  argument(ArgumentName::global, global_text);
+  argument(ArgumentName::offset, offset_text);
+  out.flush();
+  return text;
 }
-
-std::uint64_t PerfettoRows::global_size(const GeometryDefinition& geometry) { return texts(geometry).global; }
-std::uint64_t PerfettoRows::offset(const GeometryDefinition& geometry) { return texts(geometry).offset; }
 
 }  // namespace xpu::profiler

@@ -40,28 +40,29 @@ struct PerfettoSink::Impl {
     std::string_view plain_name;  // as it is
   };
 
-  template <typename WriteFields>
-  void track_event(std::int64_t ns, std::uint32_t type, std::uint64_t track, WriteFields&& more) {
-    rows.packet([&] {
-      rows.time(ns);
-      out.message(fields::packet::kTrackEvent, [&] {
-        out.number(fields::track_event::kType, type);
-        out.number(fields::track_event::kTrackUuid, track);
-        more();
-      });
-    });
+  void plain_event(std::int64_t ns, std::uint32_t type, std::uint64_t track) {
+    const ProtoWriter::Message packet = rows.begin_packet(ns);
+    out.message(fields::packet::kTrackEvent, fields::track_event::kType, type, fields::track_event::kTrackUuid, track);
+    rows.end_packet(packet);
+  }
+  [[gnu::always_inline]] ProtoWriter::Message begin_track_event(std::uint32_t type, const Event& event) {
+    namespace track_event = fields::track_event;
+    if (event.name != 0) [[likely]] {
+      return out.begin(fields::packet::kTrackEvent, track_event::kType, type, track_event::kTrackUuid, event.track,
+                       track_event::kCategoryId, id_of(event.category), track_event::kNameId, event.name);
+    }
+    const ProtoWriter::Message message = out.begin(fields::packet::kTrackEvent, track_event::kType, type, track_event::kTrackUuid,
+                                                   event.track, track_event::kCategoryId, id_of(event.category));
+    out.text(track_event::kName, event.plain_name);
+    return message;
   }
   template <typename WriteArguments>
   void named_event(std::int64_t ns, std::uint32_t type, const Event& event, WriteArguments&& arguments) {
-    track_event(ns, type, event.track, [&] {
-      out.number(fields::track_event::kCategoryId, id_of(event.category));
-      if (event.name != 0) {
-        out.number(fields::track_event::kNameId, event.name);
-      } else {
-        out.text(fields::track_event::kName, event.plain_name);
-      }
-      arguments();
-    });
+    const ProtoWriter::Message packet = rows.begin_packet(ns);
+    const ProtoWriter::Message message = begin_track_event(type, event);
+    arguments();
+    out.end(message);
+    rows.end_packet(packet);
   }
   template <typename WriteArguments>
   void instant(std::int64_t ns, const Event& event, WriteArguments&& arguments) {
@@ -72,16 +73,17 @@ struct PerfettoSink::Impl {
   template <typename WriteArguments>
   void slice(const Activity& activity, const Event& event, WriteArguments&& arguments) {
     named_event(activity.start_ns, fields::track_event::kSliceBegin, event, arguments);
-    track_event(end_ns(activity.start_ns, activity.duration_ns), fields::track_event::kSliceEnd, event.track, [] {});
+    plain_event(end_ns(activity.start_ns, activity.duration_ns), fields::track_event::kSliceEnd, event.track);
     ++summary.slices;
   }
   void annotate(ArgumentName name, std::uint32_t value_field, std::integral auto value) {
-    out.message(fields::track_event::kAnnotation, [&] {
-      out.number(fields::annotation::kNameId, id_of(name));
-      out.number(value_field, value);
-    });
+    out.message(fields::track_event::kAnnotation, fields::annotation::kNameId, id_of(name), value_field, value);
   }
 
+  /// `command`: what the held call submitted, or null where that has no slice.
+  void settle_call(const DeviceActivity* command) {
+    if (held_call) write_held_call(command);
+  }
   void write_held_call(const DeviceActivity* command);
   template <typename WriteArguments>
   void command(const DeviceActivity& activity, std::uint64_t stage, std::uint64_t kernel, WriteArguments&& arguments);
@@ -89,12 +91,8 @@ struct PerfettoSink::Impl {
   void copied(const DeviceActivity& activity, std::uint64_t stage, const std::optional<std::uint64_t>& bytes, bool with_bandwidth);
 
   void launch_argument(ArgumentName name, std::uint32_t value_field, std::integral auto value) {
-    out.message(fields::launch::kArgument, [&] {
-      out.number(fields::launch::kNameId, id_of(name));
-      out.number(value_field, value);
-    });
+    out.message(fields::launch::kArgument, fields::launch::kNameId, id_of(name), value_field, value);
   }
-  void grid(const GeometryDefinition& geometry);
   /// How long before the start of its command something was.
   void time_before(ArgumentName name, const DeviceActivity& activity, const std::optional<std::int64_t>& ns) {
     if (ns) launch_argument(name, fields::launch::kSigned, difference_ns(activity.start_ns, *ns));
@@ -125,13 +123,11 @@ void PerfettoSink::begin(const SessionInfo& info) {
 
 void PerfettoSink::handle_runtime_activity(const RuntimeActivity& activity) {
   if (impl_->options.device_only) return;
-  impl_->write_held_call(nullptr);
+  impl_->settle_call(nullptr);
   impl_->held_call = activity;
 }
 
-/// `command`: what it submitted, or null where that has no slice.
 void PerfettoSink::Impl::write_held_call(const DeviceActivity* command) {
-  if (!held_call) return;
   const RuntimeActivity& call = *held_call;
   const std::uint64_t unknown = call.duration_known ? 0 : rows.string_value("unknown");
   slice(call, {rows.track(*call.thread), Category::xpu_runtime, rows.event_name(*call.api), {}}, [&] {
@@ -139,7 +135,7 @@ void PerfettoSink::Impl::write_held_call(const DeviceActivity* command) {
     if (call.result != 0) annotate(ArgumentName::result, fields::annotation::kSigned, call.result);
     if (!call.duration_known) annotate(ArgumentName::end, fields::annotation::kStringId, unknown);
     if (command == nullptr) return;
-    out.message(fields::track_event::kGpuCorrelation, [&] { out.number(fields::track_event::kSubmittedEventId, command->correlation); });
+    out.message(fields::track_event::kGpuCorrelation, fields::track_event::kSubmittedEventId, command->correlation);
     ++summary.flows;
   });
   held_call.reset();
@@ -157,66 +153,40 @@ bool PerfettoSink::Impl::has_slice(const DeviceActivity& activity) {
 template <typename WriteArguments>
 void PerfettoSink::Impl::command(const DeviceActivity& activity, std::uint64_t stage, std::uint64_t kernel, WriteArguments&& arguments) {
   const bool its_call = activity.call != nullptr && held_call && held_call->correlation == activity.call->correlation;
-  write_held_call(its_call ? &activity : nullptr);
+  settle_call(its_call ? &activity : nullptr);
   const std::uint64_t hardware_queue = rows.hardware_queue(*activity.queue, activity.lane);
-  const std::uint64_t context = rows.context(*activity.queue->process, activity.queue->context);
+  const std::uint64_t context = rows.context_of(*activity.queue);
   const std::string_view state = state_name(activity.state);
   const std::uint64_t state_id = state.empty() ? 0 : rows.string_value(state);
-  rows.packet([&] {
-    rows.time(end_ns(activity.start_ns, activity.nudge_ns));
-    out.message(fields::packet::kGpuRenderStageEvent, [&] {
-      out.number(fields::gpu_render_stage_event::kEventId, activity.correlation);
-      out.number(fields::gpu_render_stage_event::kDuration, activity.duration_ns);
-      out.number(fields::gpu_render_stage_event::kHardwareQueueId, hardware_queue);
-      out.number(fields::gpu_render_stage_event::kStageId, stage);
-      if (activity.queue->device->index != 0) out.number(fields::gpu_render_stage_event::kGpuId, activity.queue->device->index);
-      out.number(fields::gpu_render_stage_event::kContext, context);
-      out.number(fields::gpu_render_stage_event::kSubmissionId, activity.correlation);
-      if (kernel != 0) out.number(fields::gpu_render_stage_event::kComputeKernelId, kernel);
-      out.message(fields::gpu_render_stage_event::kLaunch, [&] {
-        arguments();
-        time_before(ArgumentName::queued_before_ns, activity, activity.queued_ns);
-        time_before(ArgumentName::submitted_before_ns, activity, activity.submitted_ns);
-        if (activity.error_ns != 0) launch_argument(ArgumentName::clock_error_ns, fields::launch::kUnsigned, activity.error_ns);
-        if (activity.nudge_ns != 0) launch_argument(ArgumentName::moved_ns, fields::launch::kUnsigned, activity.nudge_ns);
-        if (state_id != 0) launch_argument(ArgumentName::state, fields::launch::kStringId, state_id);
-        if (activity.state == CommandState::failed) launch_argument(ArgumentName::status, fields::launch::kSigned, activity.native_status);
-      });
-    });
-  });
+  const ProtoWriter::Message packet = rows.begin_packet(end_ns(activity.start_ns, activity.nudge_ns));
+  namespace stage_event = fields::gpu_render_stage_event;
+  const ProtoWriter::Message event =
+      out.begin(fields::packet::kGpuRenderStageEvent, stage_event::kEventId, activity.correlation, stage_event::kDuration,
+                activity.duration_ns, stage_event::kHardwareQueueId, hardware_queue, stage_event::kStageId, stage);
+  if (activity.queue->device->index != 0) out.number(stage_event::kGpuId, activity.queue->device->index);
+  out.number(stage_event::kContext, context, stage_event::kSubmissionId, activity.correlation);
+  if (kernel != 0) out.number(stage_event::kComputeKernelId, kernel);
+  const ProtoWriter::Message launch = out.begin(stage_event::kLaunch);
+  arguments();
+  time_before(ArgumentName::queued_before_ns, activity, activity.queued_ns);
+  time_before(ArgumentName::submitted_before_ns, activity, activity.submitted_ns);
+  if (activity.error_ns != 0) launch_argument(ArgumentName::clock_error_ns, fields::launch::kUnsigned, activity.error_ns);
+  if (activity.nudge_ns != 0) launch_argument(ArgumentName::moved_ns, fields::launch::kUnsigned, activity.nudge_ns);
+  if (state_id != 0) launch_argument(ArgumentName::state, fields::launch::kStringId, state_id);
+  if (activity.state == CommandState::failed) launch_argument(ArgumentName::status, fields::launch::kSigned, activity.native_status);
+  out.end(launch);
+  out.end(event);
+  rows.end_packet(packet);
   ++summary.slices;
   if (activity.lane != 0) ++summary.overlapping;
-}
-
-/// Groups and the size of one, where the driver did not choose it. Perfetto's fields have 32 bits.
-void PerfettoSink::Impl::grid(const GeometryDefinition& geometry) {
-  const auto dimensions = static_cast<int>(std::clamp(geometry.dimensions, 1u, 3u));
-  for (int i = 0; i < 3; ++i) {
-    if (geometry.local[i] == 0) return;
-  }
-  const auto triple = [&](std::uint32_t field, auto&& value) {
-    out.message(field, [&] {
-      for (int i = 0; i < dimensions; ++i)
-        out.number(static_cast<std::uint32_t>(i + 1), static_cast<std::uint32_t>(std::min<std::uint64_t>(value(i), UINT32_MAX)));
-    });
-  };
-  triple(fields::launch::kGridSize,
-         [&](int i) { return geometry.global[i] / geometry.local[i] + (geometry.global[i] % geometry.local[i] != 0); });
-  triple(fields::launch::kWorkgroupSize, [&](int i) { return geometry.local[i]; });
 }
 
 void PerfettoSink::handle_kernel_activity(const KernelActivity& activity) {
   Impl& impl = *impl_;
   if (!impl.has_slice(activity)) return;
-  const GeometryDefinition* geometry = activity.geometry;
   const std::uint64_t kernel = impl.rows.compute_kernel(*activity.kernel);
-  const std::uint64_t global = geometry == nullptr ? 0 : impl.rows.global_size(*geometry);
-  const std::uint64_t offset = geometry == nullptr ? 0 : impl.rows.offset(*geometry);
-  impl.command(activity, impl.rows.stage(*activity.kernel), kernel, [&] {
-    if (geometry != nullptr) impl.grid(*geometry);
-    if (global != 0) impl.launch_argument(ArgumentName::global, fields::launch::kStringId, global);
-    if (offset != 0) impl.launch_argument(ArgumentName::offset, fields::launch::kStringId, offset);
-  });
+  const std::string_view launch = activity.geometry == nullptr ? std::string_view() : impl.rows.launch_fields(*activity.geometry);
+  impl.command(activity, impl.rows.stage(*activity.kernel), kernel, [&] { impl.out.raw(launch); });
   ++impl.summary.kernels;
 }
 
@@ -226,35 +196,34 @@ void PerfettoSink::Impl::copied(const DeviceActivity& activity, std::uint64_t st
     if (!bytes) return;
     launch_argument(ArgumentName::bytes, fields::launch::kUnsigned, *bytes);
     if (!with_bandwidth || activity.duration_ns == 0) return;
-    out.message(fields::launch::kArgument, [&] {
-      out.number(fields::launch::kNameId, id_of(ArgumentName::bandwidth));
-      // Bytes per nanosecond are GB/s.
-      out.real(fields::launch::kDouble, static_cast<double>(*bytes) / static_cast<double>(activity.duration_ns));
-    });
+    const ProtoWriter::Message argument = out.begin(fields::launch::kArgument);
+    out.number(fields::launch::kNameId, id_of(ArgumentName::bandwidth));
+    // Bytes per nanosecond are GB/s.
+    out.real(fields::launch::kDouble, static_cast<double>(*bytes) / static_cast<double>(activity.duration_ns));
+    out.end(argument);
   });
 }
 
 void PerfettoSink::handle_memcpy_activity(const MemcpyActivity& activity) {
   if (!impl_->has_slice(activity)) return;
-  impl_->copied(activity, impl_->rows.stage(copy_name(activity), "gpu_memcpy"), activity.bytes, true);
+  impl_->copied(activity, impl_->rows.stage(activity), activity.bytes, true);
 }
 
 void PerfettoSink::handle_memset_activity(const MemsetActivity& activity) {
   if (!impl_->has_slice(activity)) return;
-  impl_->copied(activity, impl_->rows.stage(fill_name(activity), "gpu_memset"), activity.bytes, false);
+  impl_->copied(activity, impl_->rows.stage(activity), activity.bytes, false);
 }
 
 void PerfettoSink::handle_command_activity(const CommandActivity& activity) {
   if (!impl_->has_slice(activity)) return;
-  const std::string name(to_string(activity.command));
-  impl_->command(activity, impl_->rows.stage(name, works(activity.command) ? "xpu_command" : "xpu_sync"), 0, [] {});
+  impl_->command(activity, impl_->rows.stage(activity), 0, [] {});
 }
 
 void PerfettoSink::handle_synchronization_activity(const SynchronizationActivity& activity) {
   Impl& impl = *impl_;
   // A call that blocks is a slice already. Its wait begins with it and ends a little later: slices of a track must not cross.
   if (impl.options.device_only || activity.type == WaitType::blocking_call) return;
-  impl.write_held_call(nullptr);
+  impl.settle_call(nullptr);
   const std::uint64_t waits_for = impl.rows.string_value(to_string(activity.type));
   impl.slice(activity, {impl.rows.track(*activity.thread), Category::xpu_sync, impl.rows.event_name(*activity.api), {}}, [&] {
     impl.annotate(ArgumentName::waits_for, fields::annotation::kStringId, waits_for);
@@ -267,7 +236,7 @@ void PerfettoSink::handle_synchronization_activity(const SynchronizationActivity
 void PerfettoSink::handle_overhead_activity(const OverheadActivity& activity) {
   Impl& impl = *impl_;
   if (impl.options.device_only) return;
-  impl.write_held_call(nullptr);
+  impl.settle_call(nullptr);
   impl.slice(activity, {impl.rows.overhead_track(*activity.thread), Category::overhead, 0, "recording"},
              [&] { impl.annotate(ArgumentName::stands_for_calls, fields::annotation::kUnsigned, activity.count); });
 }
@@ -275,18 +244,26 @@ void PerfettoSink::handle_overhead_activity(const OverheadActivity& activity) {
 void PerfettoSink::handle_memory_activity(const MemoryActivity& activity) {
   Impl& impl = *impl_;
   if (impl.options.device_only) return;
-  impl.write_held_call(nullptr);
-  impl.track_event(activity.start_ns, fields::track_event::kCounter, impl.rows.memory_counter(*activity.process, activity.context),
-                   [&] { impl.out.number(fields::track_event::kCounterValue, activity.alive_bytes); });
+  impl.settle_call(nullptr);
+  const std::uint64_t track = impl.rows.memory_counter(*activity.process, activity.context);
+  const ProtoWriter::Message packet = impl.rows.begin_packet(activity.start_ns);
+  impl.out.message(fields::packet::kTrackEvent, fields::track_event::kType, fields::track_event::kCounter, fields::track_event::kTrackUuid,
+                   track, fields::track_event::kCounterValue, activity.alive_bytes);
+  impl.rows.end_packet(packet);
 }
 
 void PerfettoSink::handle_annotation_activity(const AnnotationActivity& activity) {
   Impl& impl = *impl_;
   if (impl.options.device_only) return;
-  impl.write_held_call(nullptr);
+  impl.settle_call(nullptr);
   if (activity.type == AnnotationActivity::Type::counter) {
-    impl.track_event(activity.start_ns, fields::track_event::kCounter, impl.rows.counter(*activity.process, *activity.text),
-                     [&] { impl.out.real(fields::track_event::kDoubleCounterValue, activity.value); });
+    const std::uint64_t track = impl.rows.counter(*activity.process, *activity.text);
+    const ProtoWriter::Message packet = impl.rows.begin_packet(activity.start_ns);
+    const ProtoWriter::Message counter = impl.out.begin(fields::packet::kTrackEvent, fields::track_event::kType,
+                                                        fields::track_event::kCounter, fields::track_event::kTrackUuid, track);
+    impl.out.real(fields::track_event::kDoubleCounterValue, activity.value);
+    impl.out.end(counter);
+    impl.rows.end_packet(packet);
     return;
   }
   const Impl::Event event{impl.rows.track(*activity.thread), Category::user_annotation, impl.rows.event_name(*activity.text), {}};
@@ -299,7 +276,7 @@ void PerfettoSink::handle_annotation_activity(const AnnotationActivity& activity
 
 void PerfettoSink::handle_loss_activity(const LossActivity& activity) {
   Impl& impl = *impl_;
-  impl.write_held_call(nullptr);
+  impl.settle_call(nullptr);
   const std::string name = loss_name(activity);
   impl.instant(activity.start_ns, {impl.rows.loss_track(*activity.process), Category::xpu_lost, 0, name}, [&] {
     if (activity.queue != nullptr) impl.annotate(ArgumentName::queue, fields::annotation::kUnsigned, activity.queue->index + 1);
@@ -308,7 +285,7 @@ void PerfettoSink::handle_loss_activity(const LossActivity& activity) {
 
 Result<> PerfettoSink::end(const LinkSummary& summary) {
   Impl& impl = *impl_;
-  impl.write_held_call(nullptr);
+  impl.settle_call(nullptr);
   // What is missing stands in the trace itself, at its beginning.
   impl.instant(impl.origin_ns, {impl.rows.recording_track(), Category::xpu_recording, 0, "recording"}, [&] {
     const auto count = [&](ArgumentName name, std::uint64_t value) { impl.annotate(name, fields::annotation::kUnsigned, value); };

@@ -45,6 +45,50 @@ TEST(ProtoWriterTest, KeepsEveryNumber) {
   }
 }
 
+TEST(ProtoWriterTest, WritesTheSameWhetherNumbersComeOneByOneOrTogether) {
+  const auto one_by_one = [](ProtoWriter& out) {
+    out.message(3, [&] {
+      out.number(1, -5);
+      out.message(3000, [&] {
+        out.number(2, 300u);
+        out.number(16, std::uint64_t{1} << 40);
+      });
+      out.number(5, 6);
+      out.number(300'000, 7);
+    });
+  };
+  const auto together = [](ProtoWriter& out) {
+    const ProtoWriter::Message message = out.begin(3, 1u, -5);
+    out.message(3000, 2, 300u, 16u, std::uint64_t{1} << 40);
+    out.number(5, 6, 300'000u, 7);
+    out.end(message);
+  };
+  EXPECT_EQ(proto_bytes(together), proto_bytes(one_by_one));
+  EXPECT_EQ(proto_bytes([&](ProtoWriter& out) { out.raw(proto_bytes(together)); }), proto_bytes(together));
+}
+
+TEST(ProtoWriterTest, GrowsWhateverIsWritten) {
+  const std::string text(40, 'x');
+  const auto write = [&](ProtoWriter& out) {
+    for (std::uint32_t i = 1; i < 200; ++i) {
+      const ProtoWriter::Message message = out.begin(1, i, i, 1'000 * i, UINT64_MAX);
+      out.real(2, i);
+      out.text(3, text);
+      out.message(4, 5, i, 6u, i);
+      out.raw(text);
+      out.number(7, -1);
+      out.end(message);
+    }
+  };
+  for (std::size_t capacity = 1; capacity < 300; ++capacity) {
+    std::string bytes;
+    ProtoWriter out([&](std::string_view piece) { bytes += piece; }, capacity);
+    write(out);
+    out.flush();
+    ASSERT_EQ(bytes, proto_bytes(write)) << "from a buffer of " << capacity;
+  }
+}
+
 TEST(ProtoWriterTest, NestsMessagesOfEveryLength) {
   // Around the lengths at which the length itself grows.
   for (const std::size_t size :
@@ -72,6 +116,7 @@ TEST(ProtoWriterTest, HandsOverWholeMessagesAndKeepsNoMoreThanItsBuffer) {
   std::size_t messages = 0;
   for (int i = 0; i < 20'000; ++i) {
     out.message(1, [&] { out.text(2, std::string(50, 'x')); });
+    out.flush_when_full();
   }
   out.flush();
   for (const std::string& piece : pieces) {
