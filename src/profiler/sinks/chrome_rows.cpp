@@ -27,15 +27,13 @@ void ChromeRows::name_process(const ProcessDefinition& process) {
   metadata_ += metadata_event(pid, "0", "process_sort_index", sort_argument(process.index));
 }
 
-const std::string& ChromeRows::of(const ThreadDefinition& thread) {
-  return thread_rows_.get(thread.index, [&] {
-    name_process(*thread.process);
-    const std::uint64_t tid_number = thread.os_thread != 0 ? thread.os_thread : kFirstMadeUpId + thread.index;
-    const std::string pid = to_string(thread.process->pid), tid = to_string(tid_number);
-    if (named_threads_.emplace(thread.process->pid, tid_number).second)
-      metadata_ += metadata_event(pid, tid, "thread_name", name_argument(row_name(thread, tid_number)));
-    return "\"pid\":" + pid + ",\"tid\":" + tid + ",\"ts\":";
-  });
+std::string ChromeRows::new_row(const ThreadDefinition& thread) {
+  name_process(*thread.process);
+  const std::uint64_t tid_number = thread.os_thread != 0 ? thread.os_thread : kFirstMadeUpId + thread.index;
+  const std::string pid = to_string(thread.process->pid), tid = to_string(tid_number);
+  if (named_threads_.emplace(thread.process->pid, tid_number).second)
+    metadata_ += metadata_event(pid, tid, "thread_name", name_argument(row_name(thread, tid_number)));
+  return "\"pid\":" + pid + ",\"tid\":" + tid + ",\"ts\":";
 }
 
 /// The index of the device, unless a process of the recording has that id.
@@ -58,29 +56,24 @@ void ChromeRows::name_device(const DeviceDefinition& device) {
   metadata_ += metadata_event(pid, "0", "process_sort_index", sort_argument(kDeviceSortIndex + device.index));
 }
 
-ChromeRows::QueueRows& ChromeRows::rows_of(const QueueDefinition& queue) {
+ChromeRows::QueueRows& ChromeRows::new_rows(const QueueDefinition& queue) {
   if (queue.index >= queue_rows_.size()) queue_rows_.resize(queue.index + 1);
   QueueRows& rows = queue_rows_[queue.index];
-  if (rows.args.empty()) {
-    rows.args = ",\"device\":" + to_string(queue.device->index) + ",\"stream\":" + to_string(queue.index + 1) +
-                ",\"context\":" + to_string(queue.context);
-  }
+  rows.args = ",\"device\":" + to_string(queue.device->index) + ",\"stream\":" + to_string(queue.index + 1) +
+              ",\"context\":" + to_string(queue.context);
   return rows;
 }
 
-const std::string& ChromeRows::of(const QueueDefinition& queue, std::uint32_t lane) {
+const std::string& ChromeRows::new_row(const QueueDefinition& queue, std::uint32_t lane) {
+  name_device(*queue.device);
+  const std::string pid = device_pid(*queue.device);
+  const std::uint64_t stream = std::uint64_t{queue.index} + 1;
+  const std::string tid = to_string(stream + lane * kRowsPerLane);
+  metadata_ += metadata_event(pid, tid, "thread_name", name_argument(row_name(queue, lane, definitions_->processes.size() > 1)));
+  metadata_ += metadata_event(pid, tid, "thread_sort_index", sort_argument(stream * 1000 + std::min<std::uint32_t>(lane, 999)));
   std::vector<std::string>& lanes = rows_of(queue).lanes;
   if (lane >= lanes.size()) lanes.resize(lane + 1);
-  if (lanes[lane].empty()) {
-    name_device(*queue.device);
-    const std::string pid = device_pid(*queue.device);
-    const std::uint64_t stream = std::uint64_t{queue.index} + 1;
-    const std::string tid = to_string(stream + lane * kRowsPerLane);
-    metadata_ += metadata_event(pid, tid, "thread_name", name_argument(row_name(queue, lane, definitions_->processes.size() > 1)));
-    metadata_ += metadata_event(pid, tid, "thread_sort_index", sort_argument(stream * 1000 + std::min<std::uint32_t>(lane, 999)));
-    lanes[lane] = "\"pid\":" + pid + ",\"tid\":" + tid + ",\"ts\":";
-  }
-  return lanes[lane];
+  return lanes[lane] = "\"pid\":" + pid + ",\"tid\":" + tid + ",\"ts\":";
 }
 
 const std::string& ChromeRows::of_overhead(const ThreadDefinition& thread) {

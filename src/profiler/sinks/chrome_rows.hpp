@@ -19,8 +19,13 @@ class ChromeRows {
   void begin(const Definitions& definitions) { definitions_ = &definitions; }
 
   /// `"pid":1234,"tid":1235,"ts":`; describes the row when it is new.
-  const std::string& of(const ThreadDefinition& thread);
-  const std::string& of(const QueueDefinition& queue, std::uint32_t lane);
+  const std::string& of(const ThreadDefinition& thread) {
+    return thread_rows_.get(thread.index, [&] { return new_row(thread); });
+  }
+  const std::string& of(const QueueDefinition& queue, std::uint32_t lane) {
+    const std::vector<std::string>& lanes = rows_of(queue).lanes;
+    return lane < lanes.size() && !lanes[lane].empty() ? lanes[lane] : new_row(queue, lane);
+  }
   /// What recording the calls of a thread cost.
   const std::string& of_overhead(const ThreadDefinition& thread);
   /// `,"device":0,"stream":1,"context":1`
@@ -37,7 +42,12 @@ class ChromeRows {
     std::vector<std::string> lanes;  // `"pid":0,"tid":1,"ts":` each
     std::string args;
   };
-  QueueRows& rows_of(const QueueDefinition& queue);
+  QueueRows& rows_of(const QueueDefinition& queue) {
+    return queue.index < queue_rows_.size() && !queue_rows_[queue.index].args.empty() ? queue_rows_[queue.index] : new_rows(queue);
+  }
+  std::string new_row(const ThreadDefinition& thread);
+  const std::string& new_row(const QueueDefinition& queue, std::uint32_t lane);
+  QueueRows& new_rows(const QueueDefinition& queue);
   std::string device_pid(const DeviceDefinition& device) const;
   void name_device(const DeviceDefinition& device);
 

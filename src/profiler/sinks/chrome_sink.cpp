@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "profiler/sinks/chrome_rows.hpp"
@@ -19,29 +20,38 @@ struct ChromeSink::Impl {
           if (status) status = write(piece);
         }) {}
 
-  /// Begins an event; each begins with a comma, which the first one leaves out.
-  void event(std::string_view head) {
-    if (waiting_call) [[unlikely]]
-      settle_call();
-    out.raw(first_event ? head.substr(1) : head);
-    first_event = false;
+  /// Begins an event, whose text begins with a comma; the first event leaves that out.
+  template <typename... Pieces>
+  [[gnu::always_inline]] void event(std::string_view head, const Pieces&... pieces) {
+    if (first_event) [[unlikely]] {
+      first_event = false;
+      out.append(head.substr(1), pieces...);
+    } else {
+      out.append(head, pieces...);
+    }
   }
-  void time(std::int64_t ns) { out.microseconds(difference_ns(ns, base_ns)); }
-  void slice_times(std::int64_t start_ns, std::uint64_t duration_ns) {
-    time(start_ns);
-    out.raw(",\"dur\":");
-    out.thousandths(duration_ns);
+  JsonWriter::Microseconds time(std::int64_t ns) const { return {difference_ns(ns, base_ns)}; }
+  /// An event with a start and a length; `row` is one of `rows`.
+  [[gnu::always_inline]] void slice(std::string_view head, std::string_view row, std::int64_t start_ns, std::uint64_t duration_ns) {
+    event(head, row, time(start_ns), ",\"dur\":", JsonWriter::Thousandths{duration_ns});
     ++summary.slices;
   }
 
   void write_call(const RuntimeActivity& call, std::string_view alias);
-  void settle_call(std::string_view alias = {}) { write_call(*std::exchange(waiting_call, std::nullopt), alias); }
+  /// Before anything else is written, or even prepared.
+  void settle_call(std::string_view alias = {}) {
+    if (waiting_call) [[unlikely]]
+      write_call(*std::exchange(waiting_call, std::nullopt), alias);
+  }
   /// Where names are not our own: the call that submitted this command is named so.
-  void name_call_of(const DeviceActivity& activity, std::string_view alias) {
-    if (waiting_call && activity.correlation == waiting_call->correlation) settle_call(alias);
+  void settle_call_of(const DeviceActivity& activity, std::string_view alias) {
+    settle_call(waiting_call && activity.correlation == waiting_call->correlation ? alias : std::string_view());
   }
   bool has_slice(const DeviceActivity& activity);
   void begin_command(const DeviceActivity& activity, std::string_view head);
+  void begin_arguments(const DeviceActivity& activity) {
+    out.append(",\"args\":{\"correlation\":", activity.correlation, rows.args_of(*activity.queue));
+  }
   void end_command(const DeviceActivity& activity);
   void progress();
 
@@ -55,8 +65,10 @@ struct ChromeSink::Impl {
   std::int64_t base_ns = 0;
   std::uint64_t commands_expected = 0, commands_seen = 0;
   bool first_event = true;
-  Fragments api_heads, wait_heads, kernel_heads, kernel_tails, geometry_tails;
-  std::optional<RuntimeActivity> waiting_call;  // its command, which comes next, decides how it is named
+  Fragments api_heads, wait_heads, range_heads, counter_heads, mark_heads, kernel_heads, kernel_tails, geometry_tails, fill_heads,
+      command_heads;
+  std::unordered_map<std::uint32_t, std::string> copy_heads;  // by `name_key`
+  std::optional<RuntimeActivity> waiting_call;                // its command, which comes next, decides how it is named
   ChromeRows rows;
   ExportSummary summary;
 };
@@ -118,7 +130,7 @@ void ChromeSink::Impl::write_head(const SessionInfo& info) {
 void ChromeSink::handle_runtime_activity(const RuntimeActivity& activity) {
   Impl& impl = *impl_;
   if (impl.options.device_only) return;
-  if (impl.waiting_call) impl.settle_call();
+  impl.settle_call();
   if (impl.options.compatibility == Compatibility::hta && activity.submits && !activity.failed) {
     impl.waiting_call = activity;
   } else {
@@ -131,20 +143,12 @@ void ChromeSink::Impl::write_call(const RuntimeActivity& call, std::string_view 
   const auto head = [&](std::string_view name) {
     return std::string(",\n{\"ph\":\"X\",\"cat\":\"").append(category).append("\",\"name\":").append(json_string(name)).append(",");
   };
-  if (alias.empty()) {
-    event(api_heads.get(call.api->index, [&] { return head(call.api->text); }));
-  } else {
-    event(head(alias));
-  }
-  out.raw(rows.of(*call.thread));
-  slice_times(call.start_ns, call.duration_ns);
-  out.raw(",\"args\":{\"correlation\":");
-  out.number(call.correlation);
-  if (!alias.empty()) out.raw(",\"api\":" + json_string(call.api->text));
-  if (call.result != 0) {
-    out.raw(",\"result\":");
-    out.number(call.result);
-  }
+  const std::string own_head = alias.empty() ? std::string() : head(alias);
+  slice(alias.empty() ? api_heads.get(call.api->index, [&] { return head(call.api->text); }) : own_head, rows.of(*call.thread),
+        call.start_ns, call.duration_ns);
+  out.append(",\"args\":{\"correlation\":", call.correlation);
+  if (!alias.empty()) out.append(",\"api\":", json_string(call.api->text));
+  if (call.result != 0) out.append(",\"result\":", call.result);
   if (!call.duration_known) out.raw(",\"end\":\"unknown\"");
   out.raw("}}");
 }
@@ -164,60 +168,36 @@ void ChromeSink::Impl::progress() {
 /// The arrow's start and the slice, up to where what is special about the command follows.
 void ChromeSink::Impl::begin_command(const DeviceActivity& activity, std::string_view head) {
   if (activity.call != nullptr && !options.device_only) {
-    event(",\n{\"ph\":\"s\",\"id\":");
-    out.number(activity.correlation);
-    out.raw(",\"cat\":\"ac2g\",\"name\":\"ac2g\",");
-    out.raw(rows.of(*activity.call->thread));
-    time(activity.call->start_ns);
-    out.raw("}");
+    event(",\n{\"ph\":\"s\",\"id\":", activity.correlation, ",\"cat\":\"ac2g\",\"name\":\"ac2g\",", rows.of(*activity.call->thread),
+          time(activity.call->start_ns), "}");
   }
-  event(head);
-  out.raw(rows.of(*activity.queue, activity.lane));
-  slice_times(activity.start_ns + activity.nudge_ns, activity.duration_ns);
+  slice(head, rows.of(*activity.queue, activity.lane), activity.start_ns + activity.nudge_ns, activity.duration_ns);
   if (activity.lane != 0) ++summary.overlapping;
 }
 
 /// What all commands say of themselves, and the arrow's end.
 void ChromeSink::Impl::end_command(const DeviceActivity& activity) {
-  if (activity.queued_ns) {
-    out.raw(",\"queued\":");
-    time(*activity.queued_ns);
-  }
-  if (activity.submitted_ns) {
-    out.raw(",\"submitted\":");
-    time(*activity.submitted_ns);
-  }
-  if (activity.state == CommandState::failed) {
-    out.raw(",\"status\":");
-    out.number(activity.native_status);
-  }
-  if (activity.nudge_ns != 0) {
-    out.raw(",\"moved ns\":");
-    out.number(activity.nudge_ns);
-  }
+  if (activity.queued_ns) out.append(",\"queued\":", time(*activity.queued_ns));
+  if (activity.submitted_ns) out.append(",\"submitted\":", time(*activity.submitted_ns));
+  if (activity.state == CommandState::failed) out.append(",\"status\":", activity.native_status);
+  if (activity.nudge_ns != 0) out.append(",\"moved ns\":", activity.nudge_ns);
   out.raw("}}");
   if (activity.call != nullptr && !options.device_only) {
-    event(",\n{\"ph\":\"f\",\"bp\":\"e\",\"id\":");
-    out.number(activity.correlation);
-    out.raw(",\"cat\":\"ac2g\",\"name\":\"ac2g\",");
-    out.raw(rows.of(*activity.queue, activity.lane));
-    time(activity.start_ns + activity.nudge_ns);
-    out.raw("}");
+    event(",\n{\"ph\":\"f\",\"bp\":\"e\",\"id\":", activity.correlation, ",\"cat\":\"ac2g\",\"name\":\"ac2g\",",
+          rows.of(*activity.queue, activity.lane), time(activity.start_ns + activity.nudge_ns), "}");
     ++summary.flows;
   }
 }
 
 void ChromeSink::handle_kernel_activity(const KernelActivity& activity) {
   Impl& impl = *impl_;
-  impl.name_call_of(activity, "cudaLaunchKernel");
+  impl.settle_call_of(activity, "cudaLaunchKernel");
   if (!impl.has_slice(activity)) return;
   const KernelDefinition& kernel = *activity.kernel;
   impl.begin_command(activity, impl.kernel_heads.get(kernel.index, [&] {
     return ",\n{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":" + json_string(kernel.name) + ',';
   }));
-  impl.out.raw(",\"args\":{\"correlation\":");
-  impl.out.number(activity.correlation);
-  impl.out.raw(impl.rows.args_of(*activity.queue));
+  impl.begin_arguments(activity);
   if (activity.geometry != nullptr) {
     impl.out.raw(impl.geometry_tails.get(activity.geometry->index, [&] { return geometry_args(*activity.geometry); }));
   }
@@ -228,21 +208,18 @@ void ChromeSink::handle_kernel_activity(const KernelActivity& activity) {
 
 void ChromeSink::handle_memcpy_activity(const MemcpyActivity& activity) {
   Impl& impl = *impl_;
-  impl.name_call_of(activity, "cudaMemcpyAsync");
+  impl.settle_call_of(activity, "cudaMemcpyAsync");
   if (!impl.has_slice(activity)) return;
-  impl.begin_command(activity, ",\n{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"" + copy_name(activity) + "\",");
-  JsonWriter& out = impl.out;
-  out.raw(",\"args\":{\"correlation\":");
-  out.number(activity.correlation);
-  out.raw(impl.rows.args_of(*activity.queue));
+  std::string& head = impl.copy_heads[name_key(activity)];
+  if (head.empty()) head = ",\n{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"" + copy_name(activity) + "\",";
+  impl.begin_command(activity, head);
+  impl.begin_arguments(activity);
   if (activity.bytes) {
-    out.raw(",\"bytes\":");
-    out.number(*activity.bytes);
+    impl.out.append(",\"bytes\":", *activity.bytes);
     // Bytes per nanosecond are GB/s.
     const bool fits = *activity.bytes <= UINT64_MAX / 1000;
     if (activity.duration_ns != 0 && fits) {
-      out.raw(",\"memory bandwidth (GB/s)\":");
-      out.thousandths(*activity.bytes * 1000 / activity.duration_ns);
+      impl.out.append(",\"memory bandwidth (GB/s)\":", JsonWriter::Thousandths{*activity.bytes * 1000 / activity.duration_ns});
     }
   }
   impl.end_command(activity);
@@ -250,34 +227,30 @@ void ChromeSink::handle_memcpy_activity(const MemcpyActivity& activity) {
 
 void ChromeSink::handle_memset_activity(const MemsetActivity& activity) {
   Impl& impl = *impl_;
-  impl.name_call_of(activity, "cudaMemsetAsync");
+  impl.settle_call_of(activity, "cudaMemsetAsync");
   if (!impl.has_slice(activity)) return;
-  impl.begin_command(activity, ",\n{\"ph\":\"X\",\"cat\":\"gpu_memset\",\"name\":\"" + fill_name(activity) + "\",");
-  JsonWriter& out = impl.out;
-  out.raw(",\"args\":{\"correlation\":");
-  out.number(activity.correlation);
-  out.raw(impl.rows.args_of(*activity.queue));
-  if (activity.bytes) {
-    out.raw(",\"bytes\":");
-    out.number(*activity.bytes);
-  }
+  impl.begin_command(activity, impl.fill_heads.get(static_cast<std::size_t>(activity.destination), [&] {
+    return ",\n{\"ph\":\"X\",\"cat\":\"gpu_memset\",\"name\":\"" + fill_name(activity) + "\",";
+  }));
+  impl.begin_arguments(activity);
+  if (activity.bytes) impl.out.append(",\"bytes\":", *activity.bytes);
   impl.end_command(activity);
 }
 
 void ChromeSink::handle_command_activity(const CommandActivity& activity) {
   Impl& impl = *impl_;
+  impl.settle_call();
   if (!impl.has_slice(activity)) return;
-  std::string head = ",\n{\"ph\":\"X\",\"cat\":";
-  head.append(works(activity.command) ? "\"xpu_command\"" : "\"xpu_sync\"")
-      .append(",\"name\":\"")
-      .append(to_string(activity.command))
-      .append("\",");
-  impl.begin_command(activity, head);
+  impl.begin_command(activity, impl.command_heads.get(static_cast<std::size_t>(activity.command), [&] {
+    const std::string_view category = works(activity.command) ? "xpu_command" : "xpu_sync";
+    return std::string(",\n{\"ph\":\"X\",\"cat\":\"")
+        .append(category)
+        .append("\",\"name\":\"")
+        .append(to_string(activity.command))
+        .append("\",");
+  }));
   // Neither "stream" nor "correlation": readers would count a marker as computation, or as the second call of the pair.
-  impl.out.raw(",\"args\":{\"device\":");
-  impl.out.number(activity.queue->device->index);
-  impl.out.raw(",\"queue\":");
-  impl.out.number(activity.queue->index + 1);
+  impl.out.append(",\"args\":{\"device\":", activity.queue->device->index, ",\"queue\":", activity.queue->index + 1);
   impl.end_command(activity);
 }
 
@@ -285,114 +258,83 @@ void ChromeSink::handle_synchronization_activity(const SynchronizationActivity& 
   Impl& impl = *impl_;
   // A call that blocks is a slice already. Its wait begins with it and ends a little later, which viewers take for an overlap and drop.
   if (impl.options.device_only || activity.type == WaitType::blocking_call) return;
+  impl.settle_call();
   JsonWriter& out = impl.out;
-  impl.event(impl.wait_heads.get(
-      activity.api->index, [&] { return ",\n{\"ph\":\"X\",\"cat\":\"xpu_sync\",\"name\":" + json_string(activity.api->text) + ','; }));
-  out.raw(impl.rows.of(*activity.thread));
-  impl.slice_times(activity.start_ns, activity.duration_ns);
-  out.raw(",\"args\":{\"waits for\":\"");
-  out.raw(to_string(activity.type));
-  out.raw("\"");
-  if (activity.queue != nullptr) {
-    out.raw(",\"queue\":");
-    out.number(activity.queue->index + 1);
-  }
-  if (activity.wait_count != 0) {
-    out.raw(",\"events\":");
-    out.number(activity.wait_count);
-  }
-  if (activity.result != 0) {
-    out.raw(",\"result\":");
-    out.number(activity.result);
-  }
+  const std::string& head = impl.wait_heads.get(
+      activity.api->index, [&] { return ",\n{\"ph\":\"X\",\"cat\":\"xpu_sync\",\"name\":" + json_string(activity.api->text) + ','; });
+  impl.slice(head, impl.rows.of(*activity.thread), activity.start_ns, activity.duration_ns);
+  out.append(",\"args\":{\"waits for\":\"", to_string(activity.type), "\"");
+  if (activity.queue != nullptr) out.append(",\"queue\":", activity.queue->index + 1);
+  if (activity.wait_count != 0) out.append(",\"events\":", activity.wait_count);
+  if (activity.result != 0) out.append(",\"result\":", activity.result);
   out.raw("}}");
 }
 
 void ChromeSink::handle_overhead_activity(const OverheadActivity& activity) {
   Impl& impl = *impl_;
   if (impl.options.device_only) return;
-  JsonWriter& out = impl.out;
-  impl.event(",\n{\"ph\":\"X\",\"cat\":\"overhead\",\"name\":\"recording\",");
-  out.raw(impl.rows.of_overhead(*activity.thread));
-  impl.slice_times(activity.start_ns, activity.duration_ns);
-  out.raw(",\"args\":{\"stands for calls\":");
-  out.number(activity.count);
-  out.raw("}}");
+  impl.settle_call();
+  impl.slice(",\n{\"ph\":\"X\",\"cat\":\"overhead\",\"name\":\"recording\",", impl.rows.of_overhead(*activity.thread), activity.start_ns,
+             activity.duration_ns);
+  impl.out.append(",\"args\":{\"stands for calls\":", activity.count, "}}");
 }
 
 void ChromeSink::handle_memory_activity(const MemoryActivity& activity) {
   Impl& impl = *impl_;
   if (impl.options.device_only) return;
+  impl.settle_call();
   impl.rows.name_process(*activity.process);
-  JsonWriter& out = impl.out;
-  impl.event(",\n{\"ph\":\"C\",\"name\":\"memory of context ");
-  out.number(activity.context);
-  out.raw("\",\"pid\":");
-  out.number(activity.process->pid);
-  out.raw(",\"ts\":");
-  impl.time(activity.start_ns);
-  out.raw(",\"args\":{\"bytes\":");
-  out.number(activity.alive_bytes);
-  out.raw("}}");
+  impl.event(",\n{\"ph\":\"C\",\"name\":\"memory of context ", activity.context, "\",\"pid\":", activity.process->pid,
+             ",\"ts\":", impl.time(activity.start_ns), ",\"args\":{\"bytes\":", activity.alive_bytes, "}}");
 }
 
 void ChromeSink::handle_annotation_activity(const AnnotationActivity& activity) {
   Impl& impl = *impl_;
   if (impl.options.device_only) return;
+  impl.settle_call();
   JsonWriter& out = impl.out;
+  // The same for every event of the name, up to the row.
+  const auto head = [&](Fragments& heads, std::string_view begin) -> const std::string& {
+    return heads.get(activity.text->index, [&] { return std::string(begin) + json_string(activity.text->text) + ','; });
+  };
   switch (activity.type) {
     case AnnotationActivity::Type::range:
-      impl.event(",\n{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":");
-      out.raw(json_string(activity.text->text));
-      out.raw(",");
-      out.raw(impl.rows.of(*activity.thread));
-      impl.slice_times(activity.start_ns, activity.duration_ns);
+      impl.slice(head(impl.range_heads, ",\n{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":"), impl.rows.of(*activity.thread),
+                 activity.start_ns, activity.duration_ns);
       if (!activity.duration_known) out.raw(",\"args\":{\"end\":\"unknown\"}");
       out.raw("}");
       return;
     case AnnotationActivity::Type::counter:
-      impl.event(",\n{\"ph\":\"C\",\"name\":");
-      out.raw(json_string(activity.text->text));
-      out.raw(",");
-      out.raw(impl.rows.of(*activity.thread));
-      impl.time(activity.start_ns);
-      out.raw(",\"args\":{\"value\":");
+      impl.event(head(impl.counter_heads, ",\n{\"ph\":\"C\",\"name\":"), impl.rows.of(*activity.thread), impl.time(activity.start_ns),
+                 ",\"args\":{\"value\":");
       out.real(activity.value);
       out.raw("}}");
       return;
     case AnnotationActivity::Type::mark:
-      impl.event(",\n{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"user_annotation\",\"name\":");
-      out.raw(json_string(activity.text->text));
-      out.raw(",");
-      out.raw(impl.rows.of(*activity.thread));
-      impl.time(activity.start_ns);
-      out.raw("}");
+      impl.event(head(impl.mark_heads, ",\n{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"user_annotation\",\"name\":"),
+                 impl.rows.of(*activity.thread), impl.time(activity.start_ns), "}");
       return;
   }
 }
 
 void ChromeSink::handle_loss_activity(const LossActivity& activity) {
   Impl& impl = *impl_;
+  impl.settle_call();
   JsonWriter& out = impl.out;
-  impl.event(",\n{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"xpu_lost\",\"name\":\"");
-  out.raw(loss_name(activity));
-  out.raw("\",");
+  impl.event(",\n{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"xpu_lost\",\"name\":\"", loss_name(activity), "\",");
   if (activity.queue != nullptr) {
     out.raw(impl.rows.of(*activity.queue, 0));
   } else {
     impl.rows.name_process(*activity.process);
-    out.raw("\"pid\":");
-    out.number(activity.process->pid);
-    out.raw(",\"tid\":0,\"ts\":");
+    out.append("\"pid\":", activity.process->pid, ",\"tid\":0,\"ts\":");
   }
-  impl.time(activity.start_ns);
-  out.raw("}");
+  out.append(impl.time(activity.start_ns), "}");
 }
 
 Result<> ChromeSink::end(const LinkSummary& summary) {
   Impl& impl = *impl_;
   JsonWriter& out = impl.out;
-  if (impl.waiting_call) impl.settle_call();
+  impl.settle_call();
   if (!impl.rows.metadata().empty()) impl.event(impl.rows.metadata());
   out.raw("\n");
   out.end_array();

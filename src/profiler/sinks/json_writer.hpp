@@ -13,15 +13,16 @@
 #include <string_view>
 #include <type_traits>
 
+#include "profiler/sinks/decimal.hpp"
 #include "profiler/sinks/json_text.hpp"
 
 namespace xpu::profiler {
 
 /// Writes JSON as a stream through one buffer. One owner at a time.
 ///
-/// Two levels, freely mixed: `begin_object`, `key`, `value` … know where commas belong; `raw`, `number` and `microseconds` append text as
-/// it is, for the events of a trace, which are put together from pieces prepared beforehand (formatting a name again for each of a million
-/// events costs more than all the rest).
+/// Two levels, freely mixed: `begin_object`, `key`, `value` … know where commas belong; `raw`, `number`, `microseconds` and `append`, which
+/// takes any of their arguments at once, append text as it is, for the events of a trace, which are put together from pieces prepared
+/// beforehand (formatting a name again for each of a million events costs more than all the rest).
 class JsonWriter {
  public:
   using Flush = std::function<void(std::string_view)>;
@@ -49,10 +50,7 @@ class JsonWriter {
     used_ += text.size();
   }
 
-  void number(std::integral auto value) {
-    char* const at = room(kLongestNumber);
-    advance(std::to_chars(at, at + kLongestNumber, value).ptr);
-  }
+  void number(std::integral auto value) { append(value); }
 
   /// The shortest text that reads back as the same number; null for what JSON has no number for.
   void real(double value) {
@@ -62,20 +60,30 @@ class JsonWriter {
   }
 
   /// Nanoseconds as microseconds with three decimals: "12.345".
-  void microseconds(std::int64_t ns) {
-    if (ns < 0) raw("-");
-    thousandths(ns < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(ns) : static_cast<std::uint64_t>(ns));
-  }
+  struct Microseconds {
+    std::int64_t ns;
+  };
+  void microseconds(std::int64_t ns) { append(Microseconds{ns}); }
   /// value / 1000, exactly.
-  void thousandths(std::uint64_t value) {
-    char* at = room(kLongestNumber);
-    at = std::to_chars(at, at + kLongestNumber, value / 1000).ptr;
-    const auto rest = static_cast<unsigned>(value % 1000);
-    at[0] = '.';
-    at[1] = static_cast<char>('0' + rest / 100);
-    at[2] = static_cast<char>('0' + rest / 10 % 10);
-    at[3] = static_cast<char>('0' + rest % 10);
-    advance(at + 4);
+  struct Thousandths {
+    std::uint64_t value;
+  };
+  void thousandths(std::uint64_t value) { append(Thousandths{value}); }
+
+  /// Texts, integers, `Microseconds` and `Thousandths`, one after the other: room is made once for all of them.
+  template <typename... Pieces>
+  [[gnu::always_inline]] void append(const Pieces&... pieces) {
+    const std::size_t longest = (longest_of(pieces) + ...);
+    if (longest > kCapacity - used_) [[unlikely]] {
+      flush();
+      if (longest > kCapacity) {
+        (append_alone(pieces), ...);
+        return;
+      }
+    }
+    char* at = buffer_.get() + used_;
+    ((at = put(at, pieces)), ...);
+    advance(at);
   }
 
   void begin_object() { open('{'); }
@@ -129,6 +137,36 @@ class JsonWriter {
  private:
   static constexpr std::size_t kCapacity = std::size_t{1} << 17;
   static constexpr std::size_t kLongestNumber = 32;
+
+  static std::size_t longest_of(std::string_view text) { return text.size(); }
+  static std::size_t longest_of(std::integral auto) { return kLongestNumber; }
+  static std::size_t longest_of(Microseconds) { return kLongestNumber; }
+  static std::size_t longest_of(Thousandths) { return kLongestNumber; }
+
+  [[gnu::always_inline]] static char* put(char* at, std::string_view text) {
+    std::memcpy(at, text.data(), text.size());
+    return at + text.size();
+  }
+  [[gnu::always_inline]] static char* put(char* at, std::integral auto value) {
+    auto magnitude = static_cast<std::uint64_t>(value);
+    if (value < 0) {
+      *at++ = '-';
+      magnitude = std::uint64_t{0} - magnitude;
+    }
+    return put_decimal(at, magnitude);
+  }
+  [[gnu::always_inline]] static char* put(char* at, Microseconds time) {
+    auto magnitude = static_cast<std::uint64_t>(time.ns);
+    if (time.ns < 0) {
+      *at++ = '-';
+      magnitude = std::uint64_t{0} - magnitude;
+    }
+    return put(at, Thousandths{magnitude});
+  }
+  [[gnu::always_inline]] static char* put(char* at, Thousandths number) { return put_thousandths(at, number.value); }
+
+  void append_alone(std::string_view text) { raw(text); }
+  void append_alone(auto number) { append(number); }
 
   char* room(std::size_t bytes) {
     if (bytes > kCapacity - used_) flush();

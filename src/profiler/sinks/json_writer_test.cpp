@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <string>
+#include <vector>
 
 #include "xpu/base/text.hpp"
 
@@ -82,6 +85,42 @@ TEST(JsonWriterTest, WritesNumbersThatReadBackAsThemselves) {
   EXPECT_EQ(real(std::numeric_limits<double>::quiet_NaN()), "null");
   EXPECT_EQ(written([](JsonWriter& out) { out.value(UINT64_MAX); }), "18446744073709551615");
   EXPECT_EQ(written([](JsonWriter& out) { out.value(std::optional<int>()); }), "null");
+}
+
+TEST(JsonWriterTest, WritesIntegersOfEveryLength) {
+  std::vector<std::uint64_t> numbers = {0, 1, UINT64_MAX};
+  for (std::uint64_t power = 10; power < UINT64_MAX / 10; power *= 10)
+    numbers.insert(numbers.end(), {power - 1, power, power + 1, power * 5});
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 100'000; ++i) numbers.push_back(random() >> random() % 64);
+  for (const std::uint64_t number : numbers) {
+    ASSERT_EQ(written([&](JsonWriter& out) { out.number(number); }), std::to_string(number));
+    const auto negative = static_cast<std::int64_t>(std::uint64_t{0} - number);
+    ASSERT_EQ(written([&](JsonWriter& out) { out.number(negative); }), std::to_string(negative));
+    char decimals[8];
+    std::snprintf(decimals, sizeof decimals, ".%03u", static_cast<unsigned>(number % 1'000));
+    ASSERT_EQ(written([&](JsonWriter& out) { out.thousandths(number); }), std::to_string(number / 1'000) + decimals);
+  }
+  EXPECT_EQ(written([](JsonWriter& out) { out.number(std::int8_t{-128}); }), "-128");
+  EXPECT_EQ(written([](JsonWriter& out) { out.number(INT32_MIN); }), "-2147483648");
+}
+
+TEST(JsonWriterTest, AppendsManyPiecesAsItWouldOneByOne) {
+  const auto pieces = [](JsonWriter& out, std::string_view text) {
+    out.append("{\"a\":", 5u, text, JsonWriter::Microseconds{-12'345}, ",", JsonWriter::Thousandths{7}, std::int16_t{-3}, "}");
+  };
+  EXPECT_EQ(written([&](JsonWriter& out) { pieces(out, ","); }), "{\"a\":5,-12.345,0.007-3}");
+  // Wherever the end of the buffer falls, and with a text that does not fit into it.
+  std::string expected;
+  const std::string longer_than_the_buffer(1'000'000, 'x');
+  const std::string text = written([&](JsonWriter& out) {
+    for (std::size_t i = 0; i < 20'000; ++i) {
+      const std::string_view part = i == 10'000 ? longer_than_the_buffer : std::string_view(longer_than_the_buffer).substr(0, i % 97);
+      pieces(out, part);
+      expected.append("{\"a\":5").append(part).append("-12.345,0.007-3}");
+    }
+  });
+  EXPECT_TRUE(text == expected);
 }
 
 TEST(JsonWriterTest, PutsABlankBehindTheColonOfAKey) {
