@@ -40,7 +40,7 @@ struct PerfettoSink::Impl {
     std::string_view plain_name;  // as it is
   };
 
-  void plain_event(std::int64_t ns, std::uint32_t type, std::uint64_t track) {
+  [[gnu::always_inline]] void plain_event(std::int64_t ns, std::uint32_t type, std::uint64_t track) {
     const ProtoWriter::Message packet = rows.begin_packet(ns);
     out.message(fields::packet::kTrackEvent, fields::track_event::kType, type, fields::track_event::kTrackUuid, track);
     rows.end_packet(packet);

@@ -72,7 +72,10 @@ TEST(ProtoWriterTest, GrowsWhateverIsWritten) {
   const auto write = [&](ProtoWriter& out) {
     for (std::uint32_t i = 1; i < 200; ++i) {
       const ProtoWriter::Message message = out.begin(1, i, i, 1'000 * i, UINT64_MAX);
+      // Behind fields that leave no more room than they need.
+      out.raw(text);
       out.real(2, i);
+      out.raw(text);
       out.text(3, text);
       out.message(4, 5, i, 6u, i);
       out.raw(text);
