@@ -34,8 +34,8 @@ class ChromeRows {
   /// For events of a process that belong to none of its threads.
   void name_process(const ProcessDefinition& process);
 
-  /// The events that describe rows, to be written at the end: with a comma before each, or empty.
-  const std::string& metadata() const { return metadata_; }
+  /// The events that describe the rows which are new since the last time, to be written at the end: with a comma before each, or empty.
+  std::string take_metadata() { return std::exchange(metadata_, {}); }
 
  private:
   struct QueueRows {

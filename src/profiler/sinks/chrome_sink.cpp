@@ -139,6 +139,11 @@ void ChromeSink::handle_runtime_activity(const RuntimeActivity& activity) {
 }
 
 void ChromeSink::Impl::write_call(const RuntimeActivity& call, std::string_view alias) {
+  if (first_event) [[unlikely]] {
+    // HTA links events by their index and takes 0 for "none": the first one is not to be a call.
+    rows.of(*call.thread);
+    event(rows.take_metadata());
+  }
   const std::string_view category = options.compatibility == Compatibility::hta ? "cuda_runtime" : "xpu_runtime";
   const auto head = [&](std::string_view name) {
     return std::string(",\n{\"ph\":\"X\",\"cat\":\"").append(category).append("\",\"name\":").append(json_string(name)).append(",");
@@ -335,7 +340,7 @@ Result<> ChromeSink::end(const LinkSummary& summary) {
   Impl& impl = *impl_;
   JsonWriter& out = impl.out;
   impl.settle_call();
-  if (!impl.rows.metadata().empty()) impl.event(impl.rows.metadata());
+  if (const std::string metadata = impl.rows.take_metadata(); !metadata.empty()) impl.event(metadata);
   out.raw("\n");
   out.end_array();
   out.raw("\n");

@@ -159,6 +159,22 @@ TEST(ChromeSinkTest, WritesALaunchAsTwoSlicesAndAnArrow) {
             Json({{"commands", 1}, {"slices of commands", 1}, {"slices", 2}, {"kernels", 1}, {"flows", 1}}));
 }
 
+TEST(ChromeSinkTest, BeginsWithARowsNameBecauseHtaTakesIndexZeroForNoLink) {
+  ScriptedSource source;
+  source.add_simple_process();
+  source.add_command({.start = 5'000, .end = 5'300, .enter_ns = 4'000, .exit_ns = 4'250});
+  for (const Compatibility compatibility : {Compatibility::none, Compatibility::hta}) {
+    const Exported trace = exported(source, false, compatibility);
+    EXPECT_EQ(trace.document["traceEvents"][0]["ph"], "M");
+    std::set<std::string> described;
+    for (const Json& event : trace.events("M")) {
+      const std::string row = event["name"].get<std::string>() + event["pid"].dump() + event["tid"].dump();
+      EXPECT_TRUE(described.insert(row).second) << row << " is there twice";
+    }
+    EXPECT_EQ(trace.rows().size(), 2u);
+  }
+}
+
 TEST(ChromeSinkTest, SaysTheGlobalSizeWhenTheDriverChoseTheGroups) {
   ScriptedSource source;
   source.add_simple_process();
