@@ -20,8 +20,8 @@ unset XPU_RECORD OPENCL_LAYERS
 export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 
 # Seconds on 2 cores without a compiler cache. CONTRIBUTING.md shows them in minutes; tools/check_repository.py compares the two.
-readonly all_stages=(packages static dev asan tsan clang release end_to_end fuzz)
-declare -rA budget_s=([packages]=60 [static]=120 [dev]=240 [asan]=600 [tsan]=540 [clang]=720 [release]=480 [end_to_end]=480 [fuzz]=360)
+readonly all_stages=(packages static dev asan tsan clang release end_to_end readers fuzz)
+declare -rA budget_s=([packages]=60 [static]=120 [dev]=240 [asan]=600 [tsan]=540 [clang]=720 [release]=480 [end_to_end]=420 [readers]=120 [fuzz]=300)
 
 readonly build_packages="cmake ninja-build pkg-config libcli11-dev libfmt-dev nlohmann-json3-dev opencl-headers zlib1g-dev"
 readonly test_packages="libgmock-dev libgtest-dev librapidcheck-dev ocl-icd-opencl-dev pocl-opencl-icd python3"
@@ -34,6 +34,7 @@ declare -rA stage_packages=(
   [clang]="clang-19 clang-tidy-19 $build_packages $test_packages"
   [release]="g++ $build_packages $test_packages valgrind"
   [end_to_end]="g++ $build_packages $test_packages clpeak hashcat libclblast-dev python3-pyopencl valgrind"
+  [readers]="g++ $build_packages $test_packages chromium clpeak nodejs npm python3-pip python3-pyopencl python3-venv"
   [fuzz]="clang-19 libclang-rt-19-dev llvm-19 $build_packages libgtest-dev libgmock-dev"
 )
 
@@ -87,6 +88,11 @@ stage_end_to_end() {
   build release && ctest_preset end_to_end end-to-end
 }
 
+# Readers that are not there are fetched once, below build/readers.
+stage_readers() {
+  build release && ctest_preset readers readers
+}
+
 stage_fuzz() {
   build fuzz && ctest_preset fuzz fuzz --parallel "$jobs"
 }
@@ -101,10 +107,10 @@ report_line() {
   table+=("${line%"${line##*[! ]}"}")
 }
 
-# Adds what CTest counted in the stage to the totals and sets stage_tests and stage_failures.
+# Sets what CTest counted in the stage, and why tests that say so ("skipped: ...") were skipped.
 count_tests() {
   local file header tests failures skips
-  stage_tests=0 stage_failures=0 stage_skips=0
+  stage_tests=0 stage_failures=0 stage_skips=0 skip_reasons=""
   for file in "$logs/$1".*.junit.xml; do
     [[ -e $file ]] || continue
     header=$(tr '\n\t' '  ' <"$file" | grep -o '<testsuite [^>]*>' | head -n 1)
@@ -114,7 +120,9 @@ count_tests() {
     stage_tests=$((stage_tests + ${tests:-0}))
     stage_failures=$((stage_failures + ${failures:-0}))
     stage_skips=$((stage_skips + ${skips:-0}))
+    skip_reasons+=$(sed -n 's/^\(.*>\)\{0,1\}skipped: \([^<]*\).*/\2/p' "$file" | sort -u | sed 's/^/; /' | tr -d '\n')
   done
+  skip_reasons=${skip_reasons#; }
 }
 
 run_stage() {
@@ -143,7 +151,7 @@ run_stage() {
     passed=$((passed + stage_tests - stage_failures - stage_skips))
     skipped=$((skipped + stage_skips))
     note="$stage_tests tests"
-    [[ $stage_skips -eq 0 ]] || note+=", $stage_skips skipped"
+    [[ $stage_skips -eq 0 ]] || note+=", $stage_skips skipped${skip_reasons:+ ($skip_reasons)}"
   fi
   failed=$((failed + stage_failures))
   if [[ $status -ne 0 && $stage_failures -eq 0 ]]; then failed=$((failed + 1)); fi

@@ -54,7 +54,7 @@ try {
   page.on('pageerror', (error) => pageErrors.push(String(error).slice(0, 300)));
   await page.goto(`${origin}/#!/?url=${encodeURIComponent(origin + traceName)}`);
   await page.waitForFunction(() => self.app?.trace?.engine !== undefined, null, {timeout: 120000});
-  await page.waitForTimeout(4000);  // The picture only: tracks are drawn a little after the engine answers.
+  await page.waitForTimeout(1500);  // The picture only: tracks are drawn a little after the engine answers.
   for (const [name, sql] of Object.entries(queries)) {
     answers[name] = await page.evaluate(async (text) => {
       const result = await self.app.trace.engine.query(text);
@@ -79,7 +79,7 @@ try {
     trace.selection.selectSqlEvent('slice', Number(id));
   });
   await page.keyboard.press('Control+b');  // without the menu
-  await page.waitForTimeout(3000);
+  await page.waitForTimeout(1500);
   await page.screenshot({path: picture});
 } finally {
   await context.close();
