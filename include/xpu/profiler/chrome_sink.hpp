@@ -5,6 +5,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "xpu/base/export.hpp"
 #include "xpu/base/result.hpp"
@@ -26,6 +28,7 @@ class XPU_EXPORT ChromeSink final : public Sink {
     bool device_only = false;  ///< Only what ran on devices: no calls, no flows.
     std::function<void(std::uint64_t done, std::uint64_t total)> progress = nullptr;
     Compatibility compatibility = Compatibility::none;
+    std::vector<std::pair<std::string, std::string>> metadata = {};  ///< Of the head; the keys are none of ours.
   };
   /// Takes the document piece by piece; after an error it is not called again and `end` returns the error.
   using Write = std::function<Result<>(std::string_view piece)>;

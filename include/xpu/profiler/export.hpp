@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "xpu/base/export.hpp"
 #include "xpu/base/result.hpp"
@@ -25,6 +27,8 @@ struct ExportOptions {
   std::string path;  ///< Compressed when it ends in ".gz" (gzip, level 1). Replaced when it exists: who must not overwrite asks first.
   bool device_only = false;                           ///< Only what ran on devices: no calls, no flows.
   Compatibility compatibility = Compatibility::none;  ///< Of `export_chrome`.
+  /// Keys and texts of the trace's head, of a JSON timeline; the keys are none of ours.
+  std::vector<std::pair<std::string, std::string>> metadata = {};
   /// Called now and then with the commands written so far and how many there are, from the calling thread.
   std::function<void(std::uint64_t done, std::uint64_t total)> progress;
 };

@@ -51,6 +51,8 @@ class XPU_EXPORT Session final : public Sink {
 
   /// Recording begins, for nothing as yet: the first records cost more than those that follow. Errors: those of `ActivityApi::enable`.
   Result<> prepare();
+  /// While it warms up: gives the memory of what was recorded so far back. Nothing to do in any other state.
+  void discard_warm_up();
   /// From now on it counts. Without `prepare` it does that, too.
   Result<> start();
   /// While collecting: whether what begins now is part of it. The trace has a mark at each change. Nothing to do in any other state.

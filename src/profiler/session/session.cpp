@@ -59,6 +59,11 @@ Result<> Session::prepare() {
   return prepare_locked();
 }
 
+void Session::discard_warm_up() {
+  const std::lock_guard lock(mutex_);
+  if (state_ == SessionState::warmup) api_->discard();
+}
+
 Result<> Session::start() {
   const std::lock_guard lock(mutex_);
   if (state_ == SessionState::created) XPU_TRY(prepare_locked());

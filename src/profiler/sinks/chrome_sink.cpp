@@ -120,6 +120,7 @@ void ChromeSink::Impl::write_head(const SessionInfo& info) {
   out.begin_array();
   for (const std::string& argument : manifest.argv) out.value(argument);
   out.end_array();
+  for (const auto& [key, text] : options.metadata) out.member(key, text);
   out.member("displayTimeUnit", "ms");
   out.member("baseTimeNanoseconds", manifest.start_realtime_ns + (static_cast<std::uint64_t>(base_ns) - manifest.start_monotonic_ns));
   out.raw("\n");
@@ -152,6 +153,7 @@ void ChromeSink::Impl::write_call(const RuntimeActivity& call, std::string_view 
   slice(alias.empty() ? api_heads.get(call.api->index, [&] { return head(call.api->text); }) : own_head, rows.of(*call.thread),
         call.start_ns, call.duration_ns);
   out.append(",\"args\":{\"correlation\":", call.correlation);
+  if (!call.external_ids.empty()) out.append(",\"External id\":", call.external_ids.front().id);
   if (!alias.empty()) out.append(",\"api\":", json_string(call.api->text));
   if (call.result != 0) out.append(",\"result\":", call.result);
   if (!call.duration_known) out.raw(",\"end\":\"unknown\"");
@@ -182,6 +184,7 @@ void ChromeSink::Impl::begin_command(const DeviceActivity& activity, std::string
 
 /// What all commands say of themselves, and the arrow's end.
 void ChromeSink::Impl::end_command(const DeviceActivity& activity) {
+  if (!activity.external_ids.empty()) out.append(",\"External id\":", activity.external_ids.front().id);
   if (activity.queued_ns) out.append(",\"queued\":", time(*activity.queued_ns));
   if (activity.submitted_ns) out.append(",\"submitted\":", time(*activity.submitted_ns));
   if (activity.state == CommandState::failed) out.append(",\"status\":", activity.native_status);

@@ -30,7 +30,7 @@ Result<ExportSummary> export_chrome(Session& session, const ExportOptions& optio
   const std::size_t slash = options.path.rfind('/');
   const std::string name = slash == std::string::npos ? options.path : options.path.substr(slash + 1);
   return export_with(session, options.path, [&](ChromeSink::Write write) {
-    return ChromeSink(std::move(write), {name, options.device_only, options.progress, options.compatibility});
+    return ChromeSink(std::move(write), {name, options.device_only, options.progress, options.compatibility, options.metadata});
   });
 }
 

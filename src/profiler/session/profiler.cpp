@@ -1,0 +1,285 @@
+#include "xpu/profiler/profiler.hpp"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "xpu/base/clock.hpp"
+#include "xpu/profiler/session.hpp"
+
+namespace xpu::profiler {
+namespace {
+
+/// How often what a warm-up recorded is thrown away.
+constexpr std::chrono::milliseconds kWarmUpRound{50};
+
+Schedule::Now system_now() {
+  return {static_cast<std::int64_t>(now_ns(ClockDomain::monotonic) / 1'000'000),
+          static_cast<std::int64_t>(now_ns(ClockDomain::realtime) / 1'000'000),
+          {}};
+}
+
+Result<ExportSummary> write_trace(Session& session, const Config& config, const std::string& path) {
+  ExportOptions options;
+  options.path = path;
+  if (!config.trace_id.empty()) options.metadata.emplace_back("trace_id", config.trace_id);
+  if (!config.group_trace_id.empty()) options.metadata.emplace_back("group_trace_id", config.group_trace_id);
+  const bool is_perfetto = path.ends_with(".pftrace") || path.ends_with(".pftrace.gz");
+  return is_perfetto ? export_perfetto(session, options) : export_chrome(session, options);
+}
+
+}  // namespace
+
+std::string_view to_string(ProfileStage stage) noexcept {
+  switch (stage) {
+    case ProfileStage::warm_up: return "Warm Up";
+    case ProfileStage::collection: return "Collection";
+    case ProfileStage::post_processing: return "Post Processing";
+    case ProfileStage::cancellation: return "Cancellation";
+  }
+  return "unknown";
+}
+
+ProfilerObserver::~ProfilerObserver() = default;
+
+struct Profiler::Impl {
+  explicit Impl(Options profiler_options) : options(std::move(profiler_options)) {
+    if (!options.now) options.now = system_now;
+  }
+
+  /// One profile, from the plan to its trace.
+  struct Profile {
+    Config config;
+    std::string path;
+    Schedule schedule;
+    std::unique_ptr<Session> session;  // made when it begins to record
+    std::string problem;
+    bool is_being_written = false;
+  };
+  using Lock = std::unique_lock<std::mutex>;
+
+  Schedule::Now now() const {
+    Schedule::Now present = options.now();
+    if (has_stepped) present.iterations = iterations;
+    return present;
+  }
+  Result<std::string> path_of(const Config& config) const {
+    if (options.is_confined) return confined_trace_path(config, options.folder, getpid());
+    return trace_path(config, options.folder, getpid());
+  }
+
+  void follow_schedule(Lock& lock);
+  void tell_stage(Lock& lock, ProfileStage stage);
+  void end_profile(Lock& lock);
+  void throw_warm_up_away();
+  void run();
+  std::chrono::milliseconds until_next_change() const;
+
+  Options options;
+  mutable std::mutex mutex;
+  std::condition_variable changed;
+  std::uint64_t iterations = 0;
+  bool has_stepped = false;
+  std::optional<Profile> profile;
+  ProfileResult last;
+  bool quits = false;
+  std::thread thread;
+};
+
+/// Brings the session to where the schedule is. The lock is let go while the observer is told and the trace is written.
+void Profiler::Impl::follow_schedule(Lock& lock) {
+  if (!profile || profile->is_being_written) return;
+  const auto step = [&](Result<> result) {
+    if (result) return true;
+    profile->problem = result.error().message;
+    profile->schedule.cancel(profile->problem);
+    return false;
+  };
+  const ScheduleState state = profile->schedule.state();
+  const auto session_is = [&](SessionState wanted) { return profile->session && profile->session->state() == wanted; };
+  if (!profile->session && (state == ScheduleState::warmup || state == ScheduleState::collecting)) {
+    profile->session = std::make_unique<Session>(profile->config);
+  }
+  if (state == ScheduleState::warmup && session_is(SessionState::created)) {
+    if (step(profile->session->prepare())) return tell_stage(lock, ProfileStage::warm_up);
+  }
+  if (state == ScheduleState::collecting && (session_is(SessionState::created) || session_is(SessionState::warmup))) {
+    if (step(profile->session->start())) return tell_stage(lock, ProfileStage::collection);
+  }
+  if (state == ScheduleState::ended && session_is(SessionState::collecting)) static_cast<void>(step(profile->session->stop()));
+  if (profile->schedule.state() == ScheduleState::cancelled && !options.has_thread) end_profile(lock);
+}
+
+void Profiler::Impl::tell_stage(Lock& lock, ProfileStage stage) {
+  if (options.observer == nullptr) return;
+  lock.unlock();
+  options.observer->stage_began(stage);
+  lock.lock();
+}
+
+/// Writes the trace of a profile that has ended, or gives it up.
+void Profiler::Impl::end_profile(Lock& lock) {
+  if (!profile || profile->is_being_written) return;
+  const ScheduleState state = profile->schedule.state();
+  if (state != ScheduleState::ended && state != ScheduleState::cancelled) return;
+  profile->is_being_written = true;
+  Profile& ended = *profile;  // nobody else touches it now
+  lock.unlock();
+
+  ProfileResult result;
+  if (state == ScheduleState::ended && ended.session && ended.problem.empty()) {
+    if (options.observer != nullptr) options.observer->stage_began(ProfileStage::post_processing);
+    Result<ExportSummary> written = write_trace(*ended.session, ended.config, ended.path);
+    result.is_written = static_cast<bool>(written);
+    if (written) {
+      result.path = written->path;
+      result.trace = std::move(*written);
+    } else {
+      result.problem = written.error().message;
+    }
+  } else {
+    if (options.observer != nullptr) options.observer->stage_began(ProfileStage::cancellation);
+    if (ended.session) ended.session->cancel();
+    result.problem = ended.problem;
+  }
+  result.remarks = ended.schedule.remarks();
+  ended.session.reset();
+  if (options.observer != nullptr) options.observer->profile_ended(result);
+
+  lock.lock();
+  last = std::move(result);
+  profile.reset();
+  changed.notify_all();
+}
+
+void Profiler::Impl::throw_warm_up_away() {
+  if (profile && profile->session && profile->session->state() == SessionState::warmup) profile->session->discard_warm_up();
+}
+
+std::chrono::milliseconds Profiler::Impl::until_next_change() const {
+  std::chrono::milliseconds wait{1'000};
+  if (!profile) return wait;
+  if (profile->schedule.state() == ScheduleState::warmup) wait = kWarmUpRound;
+  if (const auto next = profile->schedule.next_change_ms()) {
+    wait = std::min(wait, std::chrono::milliseconds(std::max<std::int64_t>(*next - options.now().ms, 0)));
+  }
+  return wait;
+}
+
+void Profiler::Impl::run() {
+  Lock lock(mutex);
+  while (!quits) {
+    if (profile && !profile->is_being_written) {
+      profile->schedule.advance(options.now().ms);
+      follow_schedule(lock);
+      throw_warm_up_away();
+      end_profile(lock);
+    }
+    if (quits) break;
+    changed.wait_for(lock, until_next_change());
+  }
+  if (profile) {
+    if (profile->problem.empty()) profile->problem = "the profiler ended";
+    profile->schedule.cancel(profile->problem);
+    end_profile(lock);
+  }
+}
+
+Profiler::Profiler(Options options) : impl_(std::make_unique<Impl>(std::move(options))) {
+  if (!impl_->options.has_thread) return;
+  // The program's signals are for the program's threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  impl_->thread = std::thread([impl = impl_.get()] {
+    pthread_setname_np(pthread_self(), "xpu-profiler");
+    impl->run();
+  });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Profiler::~Profiler() {
+  if (!impl_->thread.joinable()) {
+    cancel("the profiler ended");
+    return;
+  }
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->quits = true;
+    impl_->changed.notify_all();
+  }
+  impl_->thread.join();
+}
+
+Result<> Profiler::schedule(const Config& config) {
+  if (!config.is_enabled) return Error{ErrorCode::failed_precondition, "the configuration says ACTIVITIES_ENABLED=false"};
+  XPU_TRY_ASSIGN(std::string path, impl_->path_of(config));
+  Impl::Lock lock(impl_->mutex);
+  if (impl_->profile) {
+    return Error{ErrorCode::failed_precondition,
+                 fmt::format("another profile is {}",
+                             impl_->profile->is_being_written ? "being written" : to_string(impl_->profile->schedule.state()))};
+  }
+  XPU_TRY_ASSIGN(Schedule schedule, Schedule::plan(config, impl_->now()));
+  impl_->profile.emplace(Impl::Profile{config, std::move(path), std::move(schedule), nullptr, {}, false});
+  impl_->follow_schedule(lock);
+  impl_->changed.notify_all();
+  return {};
+}
+
+void Profiler::step() {
+  Impl::Lock lock(impl_->mutex);
+  impl_->has_stepped = true;
+  ++impl_->iterations;
+  if (!impl_->profile || impl_->profile->is_being_written) return;
+  const ScheduleState before = impl_->profile->schedule.state();
+  if (impl_->profile->schedule.step(impl_->options.now().ms) == before) return;
+  impl_->follow_schedule(lock);
+  impl_->changed.notify_all();
+}
+
+void Profiler::advance() {
+  Impl::Lock lock(impl_->mutex);
+  if (!impl_->profile || impl_->profile->is_being_written) return;
+  impl_->profile->schedule.advance(impl_->options.now().ms);
+  impl_->follow_schedule(lock);
+  if (impl_->options.has_thread) {
+    impl_->changed.notify_all();
+  } else {
+    impl_->throw_warm_up_away();
+    impl_->end_profile(lock);
+  }
+}
+
+void Profiler::cancel(std::string reason) {
+  Impl::Lock lock(impl_->mutex);
+  if (!impl_->profile || impl_->profile->is_being_written || impl_->profile->schedule.state() == ScheduleState::ended) return;
+  impl_->profile->problem = reason;
+  impl_->profile->schedule.cancel(std::move(reason));
+  if (impl_->options.has_thread) {
+    impl_->changed.notify_all();
+  } else {
+    impl_->end_profile(lock);
+  }
+}
+
+bool Profiler::is_busy() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->profile.has_value();
+}
+
+ProfileResult Profiler::wait() {
+  Impl::Lock lock(impl_->mutex);
+  if (impl_->options.has_thread) impl_->changed.wait(lock, [&] { return !impl_->profile; });
+  return impl_->last;
+}
+
+}  // namespace xpu::profiler
