@@ -127,13 +127,19 @@ void read_clock(DeviceState& device, const probe::Subscriber& subscriber) noexce
   subscriber.clock(published);
 }
 
-/// The drivers hand over what has ended by themselves; what whoever looks now still needs is the clocks.
-void publish_clocks() {
+/// The clocks, and what has ended: some drivers hand that over only when they are asked.
+void publish_what_has_ended() {
   const probe::Subscriber* subscriber = probe::subscriber();
   const Phase phase = g_phase.load(std::memory_order_acquire);
   if (subscriber == nullptr || phase == Phase::cold || phase == Phase::bad_fork) return;
   for (DeviceState* device : enumeration().devices) {
-    if (device->device.load(std::memory_order_acquire) != nullptr) read_clock(*device, *subscriber);
+    if (device->device.load(std::memory_order_acquire) == nullptr) continue;
+    for_each_stream(*device, [](StreamState& stream) {
+      if (stream.is_released.load(std::memory_order_acquire)) return;
+      const probe::Scope scope;
+      if (const std::shared_ptr<hal::Queue> queue = hold_queue(stream)) static_cast<void>(queue->query());
+    });
+    read_clock(*device, *subscriber);
   }
 }
 
@@ -219,7 +225,7 @@ ApiNames register_publishing() noexcept {
   static constinit std::atomic<bool> is_registered{false};
   if (!is_registered.exchange(true)) {
     probe::register_publisher(publish_everything);
-    probe::register_harvester(publish_clocks);
+    probe::register_harvester(publish_what_has_ended);
   }
   return intern_api_names();
 }

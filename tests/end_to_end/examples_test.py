@@ -1,4 +1,5 @@
 """The programs of examples/, which README.md shows: they are what it shows, and do what it says, on each driver, recorded and not."""
+import json
 import re
 import unittest
 from pathlib import Path
@@ -62,6 +63,42 @@ class FirstProgramTest(EndToEndTest):
         finished = run([FIRST_PROGRAM], environment(XPU_DRIVER="moon"), PATIENCE)
         self.assertEqual((finished.code, finished.stdout), (1, b""), finished)
         self.assertRegex(finished.stderr, rb"\A[^\n]*moon[^\n]*\n\Z")
+
+
+
+class ProfileItselfTest(EndToEndTest):
+    def profiled(self, env, name="trace.json"):
+        finished = run([BIN / "profile_itself", self.folder / name], env, PATIENCE)
+        self.assertEqual((finished.code, finished.timed_out), (0, False), finished)
+        return finished.stdout.decode()
+
+    def test_the_documentation_shows_the_program_as_it_is(self):
+        shown = re.findall(r"```cpp\n(.*?)```", (ROOT / "docs/profiler.md").read_text(), re.DOTALL)
+        self.assertEqual(shown, [(EXAMPLES / "profile_itself.cpp").read_text()])
+
+    def test_each_operator_has_exactly_the_programmed_time_on_sim(self):
+        output = self.profiled(on_sim())
+        lines = "operator 1: 12.340 ms on the device\noperator 3: 24.680 ms on the device\n"
+        self.assertIn(lines, output)
+        self.assertIn(lines, (ROOT / "docs/profiler.md").read_text())
+        self.assertIn("30 submitted = 30 recorded + 0 lost + 0 pending; 0 unexplained", output)
+        self.assertNotIn("operator 2", output)
+
+    def test_it_profiles_real_kernels_and_writes_a_sound_timeline(self):
+        output = self.profiled(on_host())
+        self.assertIn("30 submitted = 30 recorded + 0 lost + 0 pending; 0 unexplained", output)
+        trace = json.loads((self.folder / "trace.json").read_text())
+        kernels = [event for event in trace["traceEvents"] if event.get("cat") == "kernel"]
+        self.assertEqual([kernel["args"]["External id"] for kernel in kernels], [1] * 10 + [3] * 20)
+        marks = [event["name"] for event in trace["traceEvents"] if event.get("ph") == "i" and event.get("cat") == "user_annotation"]
+        self.assertEqual(marks, ["xpu: collection paused", "xpu: collection resumed"])
+        checked = run([BIN / "xpu", "check", self.folder / "trace.json"], on_host(), PATIENCE)
+        self.assertEqual(checked.code, 0, checked)
+
+    def test_a_process_that_is_recorded_says_so_in_a_sentence(self):
+        finished = run(record_command(self.folder / "a", [BIN / "profile_itself", self.folder / "trace.json"]), on_host(), PATIENCE)
+        self.assertEqual(finished.code, 1, finished)
+        self.assertIn("is recorded into", finished.stderr.decode())
 
 
 if __name__ == "__main__":
