@@ -100,7 +100,6 @@ class XPU_EXPORT Session final : public Sink {
   Result<> prepare_locked();
   Result<> expect(SessionState wanted, std::string_view step) const;
   bool wants(ActivityKind kind) const noexcept { return !api_ || config_.kinds.contains(kind); }
-  bool shows_calls() const noexcept { return wants(ActivityKind::xpu_runtime); }
   template <typename DeviceKind>
   void hand_over(void (Sink::*handle)(const DeviceKind&), const DeviceKind& activity);
 
@@ -112,7 +111,8 @@ class XPU_EXPORT Session final : public Sink {
   bool is_paused_ = false;
   std::unique_ptr<Linker> linker_;
   std::vector<Sink*> sinks_;
-  std::vector<Sink*> running_;  // of the run that is under way
+  std::vector<Sink*> running_;   // of the run that is under way
+  bool shows_last_call_ = true;  // a command comes right behind its call
 };
 
 }  // namespace xpu::profiler

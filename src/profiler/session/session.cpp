@@ -139,10 +139,10 @@ void Session::begin(const SessionInfo& info) {
   for (Sink* sink : running_) sink->begin(info);
 }
 
-/// Where calls are not part of the profile, no command may point to one.
+/// No command may point to a call that is not part of the profile.
 template <typename DeviceKind>
 void Session::hand_over(void (Sink::*handle)(const DeviceKind&), const DeviceKind& activity) {
-  if (shows_calls()) {
+  if (shows_last_call_) {
     for (Sink* sink : running_) (sink->*handle)(activity);
     return;
   }
@@ -152,11 +152,13 @@ void Session::hand_over(void (Sink::*handle)(const DeviceKind&), const DeviceKin
 }
 
 void Session::handle_runtime_activity(const RuntimeActivity& activity) {
-  if (!shows_calls()) return;
+  shows_last_call_ = wants(ActivityKind::xpu_runtime);
+  if (!shows_last_call_) return;
   for (Sink* sink : running_) sink->handle_runtime_activity(activity);
 }
 void Session::handle_driver_activity(const DriverActivity& activity) {
-  if (!wants(ActivityKind::xpu_driver)) return;
+  shows_last_call_ = wants(ActivityKind::xpu_driver);
+  if (!shows_last_call_) return;
   for (Sink* sink : running_) sink->handle_driver_activity(activity);
 }
 void Session::handle_external_correlation_activity(const ExternalCorrelationActivity& activity) {

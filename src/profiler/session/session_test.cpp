@@ -157,6 +157,22 @@ TEST_F(SessionTest, OnlyTheKindsThatWereAskedForReachASink) {
   expect_nothing_found(chrome_json(session));
 }
 
+TEST_F(SessionTest, ACommandPointsToTheCallOfADriverWhereThatIsShown) {
+  for (const ActivityKind shown : {ActivityKind::xpu_runtime, ActivityKind::xpu_driver}) {
+    Config config;
+    config.kinds = {ActivityKind::kernel, shown};
+    Session session(config);
+    ASSERT_TRUE(session.start());
+    publisher_.complete(publisher_.launch("zeCommandListAppendLaunchKernel"), 10);
+    publisher_.complete(publisher_.launch("testLaunch"), 10);
+    ASSERT_TRUE(session.stop());
+    const CollectingSink sink = collect(session);
+    ASSERT_EQ(sink.kernels.size(), 2u);
+    EXPECT_EQ(sink.kernels[0].has_call, shown == ActivityKind::xpu_driver);
+    EXPECT_EQ(sink.kernels[1].has_call, shown == ActivityKind::xpu_runtime);
+  }
+}
+
 TEST_F(SessionTest, EveryKindHasItsHandler) {
   Config config;
   config.kinds = default_activity_kinds();
