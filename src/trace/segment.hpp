@@ -38,6 +38,8 @@ class Segment {
   /// How many chunks may be in use, those that nobody freed yet among them.
   void set_chunk_limit(std::uint64_t chunks) noexcept;
   std::uint32_t chunks_in_use() const noexcept { return chunks_in_use_.load(std::memory_order_relaxed); }
+  /// Whether `take_chunk` is worth a try; any thread. False in a file, where only a search tells.
+  bool is_known_to_have_room() const noexcept { return is_in_memory_ && chunks_in_use() < chunk_limit_.load(std::memory_order_relaxed); }
   /// A full one may be written again.
   void free_chunk(std::uint32_t index) noexcept;
   /// Gives the memory of free chunks from this one on back to the system.

@@ -10,7 +10,7 @@
 namespace xpu::trace {
 namespace {
 
-/// How long a writer that found no chunk drops records without looking again: looking touches a page per chunk.
+/// How long a writer that found no chunk drops records without looking again, where looking touches a page per chunk.
 constexpr std::uint64_t kRetryNs = 200'000;
 
 /// Geometry ids are unique in the process, across forks and attachments.
@@ -31,7 +31,7 @@ std::size_t hash_of(const probe::Geometry& geometry) {
 std::byte* Writer::reserve_in_next_chunk(std::size_t bytes) noexcept {
   if (bytes > kChunkRecordsEnd - kChunkHeaderBytes || segment_.is_off()) return nullptr;
   const std::uint64_t now = now_ns();
-  if (now < retry_at_ns_) return nullptr;
+  if (now < retry_at_ns_ && !segment_.is_known_to_have_room()) return nullptr;
   ChunkHeader* taken = segment_.take_chunk(id_, next_chunk_sequence_, now);
   if (taken == nullptr) {
     retry_at_ns_ = now + kRetryNs;

@@ -217,6 +217,16 @@ TEST(LiveCaptureTest, TakingMakesRoom) {
   EXPECT_EQ(launches, 50'000u);
 }
 
+TEST(LiveCaptureTest, AThreadThatFoundNoRoomWritesAsSoonAsThereIsSome) {
+  CaptureOptions options;
+  options.max_bytes = 1 << 20;
+  const auto capture = begin(options);
+  for (std::uint32_t sequence = 1; sequence <= 50'000; ++sequence) run(sequence);
+  capture->take();
+  run(77'777);
+  EXPECT_EQ(TakenRecords(capture->take()).launches(), 1u);
+}
+
 TEST(LiveCaptureTest, ABufferKeepsItsBytes) {
   CaptureOptions options;
   options.max_bytes = 2 << 20;
