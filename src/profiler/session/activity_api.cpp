@@ -39,6 +39,8 @@ Result<> ActivityApi::enable(ActivityKinds kinds, bool with_memory, std::uint64_
   buffers_.clear();
   texts_.reset();
   writers_.clear();
+  // Clocks are read while there is room: without a reading none of what fills the memory would have a place in time.
+  trace::LiveCapture::harvest();
   return {};
 }
 

@@ -320,6 +320,20 @@ TEST_F(SessionTest, TheBooksBalanceAndALimitIsCountedToTheRecord) {
   EXPECT_EQ(report->conservation.recorded + report->conservation.lost + report->conservation.pending, kLaunches);
 }
 
+TEST_F(SessionTest, WhatFillsTheMemoryHasAPlaceInTime) {
+  Config config;
+  config.max_buffer_mib = 1;
+  Session session(config);
+  ASSERT_TRUE(session.start());
+  for (int launch = 0; launch < 40'000; ++launch) publisher_.run();
+  ASSERT_TRUE(session.stop());
+  // By a thread that finds no room for a reading of the clock.
+  std::thread([&] { EXPECT_TRUE(session.collect(std::chrono::milliseconds(1))); }).join();
+  const CollectingSink sink = collect(session);
+  EXPECT_GT(sink.summary->linked, 1'000u);
+  EXPECT_EQ(sink.summary->unplaced, 0u);
+}
+
 TEST_F(SessionTest, TheBooksBalanceWithPausesAndASecondSession) {
   Session session(Config{}), other(Config{});
   ASSERT_TRUE(session.start());
