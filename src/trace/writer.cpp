@@ -137,10 +137,12 @@ void Writer::count_dropped(const Dropped& dropped) noexcept {
     if (index == kMaxLossSlots) --index;
     if (index == used) start_slot(dropped.flags, index == kMaxLossSlots - 1 ? 0 : dropped.queue);
   }
+  // A capture reads them meanwhile.
+  const auto store = [](auto& field, auto value) { std::atomic_ref(field).store(value, std::memory_order_relaxed); };
   LossRecord& slot = slots[index];
-  slot.last_operation = dropped.last_operation;
-  if (slot.queue != 0) slot.last_sequence = std::max(slot.last_sequence, dropped.last_sequence);
-  slot.time_ns = now;
+  store(slot.last_operation, dropped.last_operation);
+  if (slot.queue != 0) store(slot.last_sequence, std::max(slot.last_sequence, dropped.last_sequence));
+  store(slot.time_ns, now);
   // The counts last: a process that is killed in between has counted too little, never something that was not.
   std::atomic_ref(slot.count).store(slot.count + dropped.count, std::memory_order_release);
   chunk_->loss_count.store(used, std::memory_order_release);

@@ -170,8 +170,17 @@ void hand_out_losses(ChunkHeader& chunk, ChunkProgress& progress) XPU_REQUIRES(g
   for (std::uint32_t slot = 0; slot < count; ++slot) {
     const std::uint64_t total = std::atomic_ref(slots[slot].count).load(std::memory_order_acquire);
     if (total == progress.handed_losses[slot]) continue;
-    LossRecord record = slots[slot];
+    // Field by field: its thread goes on counting in these.
+    const auto load = [](auto& field) { return std::atomic_ref(field).load(std::memory_order_relaxed); };
+    LossRecord record{};
+    record.header = slots[slot].header;
+    record.first_operation = slots[slot].first_operation;
+    record.last_operation = load(slots[slot].last_operation);
     record.count = total - progress.handed_losses[slot];
+    record.time_ns = load(slots[slot].time_ns);
+    record.queue = slots[slot].queue;
+    record.last_sequence = load(slots[slot].last_sequence);
+    record.cause = slots[slot].cause;
     progress.handed_losses[slot] = total;
     const auto* bytes = reinterpret_cast<const std::byte*>(&record);
     news.insert(news.end(), bytes, bytes + sizeof record);
