@@ -319,7 +319,7 @@ XPU_EXPORT Id new_object_id(ObjectKind kind) noexcept;
 /// The id of a text: the same text gives the same id for the life of the process; texts are never freed. Any bytes. 0 only when out of
 /// memory. Takes a lock: for object creation and start-up, never per launch.
 XPU_EXPORT Id intern(std::string_view text) noexcept;
-/// The text of an id, empty for an unknown one.
+/// The text of an id, with a NUL behind it; empty, and null, for an unknown one.
 XPU_EXPORT std::string_view text_of(Id id) noexcept;
 /// Calls `visit(id, text)` for every text.
 XPU_EXPORT void for_each_text(void (*visit)(Id, std::string_view, void* user), void* user) noexcept;
