@@ -40,6 +40,7 @@ XPU_KIND_OF(CallBeginRecord, call_begin);
 XPU_KIND_OF(ApiCallRecord, api_call);
 XPU_KIND_OF(SynchronizationRecord, synchronization);
 XPU_KIND_OF(MemoryRecord, memory);
+XPU_KIND_OF(ExternalCorrelationRecord, external_correlation);
 XPU_KIND_OF(AnnotationRecord, annotation);
 XPU_KIND_OF(ClockReadingRecord, clock_reading);
 XPU_KIND_OF(LossRecord, loss);
