@@ -85,8 +85,8 @@ ResultCode api_name(ApiGroup group, std::uint32_t id, const char** name) noexcep
   switch (group) {
     case ApiGroup::level_zero:
     case ApiGroup::sycl:
-    case ApiGroup::hybrid_sycl_level_zero:
-    case ApiGroup::hybrid_sycl_opencl: return ResultCode::not_implemented;
+    case ApiGroup::hybrid_sycl_level_zero: return ResultCode::not_implemented;
+    case ApiGroup::hybrid_sycl_opencl: group = ApiGroup::opencl; break;  // of the group of the other API, with this one's ids
     case ApiGroup::opencl:
     case ApiGroup::xpu: break;
     default: return ResultCode::bad_argument;

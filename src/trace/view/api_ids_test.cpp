@@ -96,6 +96,8 @@ TEST(ApiIdsTest, NamesOfNoIdAreRefused) {
   EXPECT_EQ(api_name(ApiGroup::sycl, 17, &name), ResultCode::not_implemented);
   EXPECT_EQ(api_name(ApiGroup::opencl, 1, nullptr), ResultCode::bad_argument);
   EXPECT_EQ(name, before);
+  EXPECT_EQ(api_name(ApiGroup::hybrid_sycl_opencl, 1, &name), ResultCode::success);
+  EXPECT_STREQ(name, "clGetPlatformIDs");
 }
 
 }  // namespace

@@ -186,7 +186,9 @@ SynchronizationType type_of_wait(probe::WaitType type) {
   return SynchronizationType::unknown;
 }
 
-bool is_event(probe::WaitType type) { return type != probe::WaitType::queue && type != probe::WaitType::device; }
+/// What a wait's handle is: an event, or the queue that was waited for or that a blocking call submitted to.
+bool is_event(probe::WaitType type) { return type == probe::WaitType::events || type == probe::WaitType::stream_on_event; }
+bool is_queue(probe::WaitType type) { return type == probe::WaitType::queue || type == probe::WaitType::blocking_call; }
 
 }  // namespace
 
@@ -341,8 +343,9 @@ SynchronizationView make_synchronization_view(const PendingCall& call, std::uint
   view.type = type_of_wait(wait);
   if (const ContextRecord* context = definitions.contexts.find(call.context)) view.context_handle = as_handle(context->native);
   if (const QueueRecord* queue = definitions.queues.find(call.queue)) view.queue_handle = as_handle(queue->native);
-  if (wait == probe::WaitType::queue && view.queue_handle == nullptr) view.queue_handle = as_handle(call.handle);
+  if (is_queue(wait) && view.queue_handle == nullptr) view.queue_handle = as_handle(call.handle);
   if (is_event(wait)) view.event_handle = as_handle(call.handle);
+  if (wait == probe::WaitType::stream_on_event) view.flags |= kViewHostTimes;
   view.start_ns = call.enter_ns;
   view.end_ns = call.exit_ns;
   view.thread = thread_number(call.writer, definitions, view.flags);

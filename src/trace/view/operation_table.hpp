@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -73,6 +74,36 @@ class OperationTable {
  private:
   std::list<OpenOperation> by_age_, spare_;
   std::unordered_map<std::uint64_t, std::list<OpenOperation>::iterator> by_id_;
+};
+
+/// The newest submitting calls of one thread, for the waits of blocking calls, which do not name their operation. A thread writes the wait
+/// behind the submission; in a compacted file several thousand others may lie between. One owner at a time.
+class RecentCalls {
+ public:
+  struct Call {
+    std::uint64_t enter_ns, operation;
+    std::uint32_t api;
+  };
+
+  void add(const Call& call) {
+    constexpr std::size_t kRemembered = 8'192;
+    if (calls_.size() == kRemembered) calls_.pop_front();
+    calls_.push_back(call);
+  }
+  /// The newest operation that this function submitted between two times; 0 when there is none.
+  std::uint64_t find(std::uint32_t api, std::uint64_t from_ns, std::uint64_t to_ns) const noexcept {
+    // Nearly in the order of time: a call inside another one is written before it.
+    constexpr int kMaxInner = 16;
+    auto call = std::partition_point(calls_.begin(), calls_.end(), [&](const Call& earlier) { return earlier.enter_ns <= to_ns; });
+    for (int tries = 0; tries < kMaxInner && call != calls_.begin(); ++tries) {
+      --call;
+      if (call->api == api && call->enter_ns >= from_ns && call->enter_ns <= to_ns) return call->operation;
+    }
+    return 0;
+  }
+
+ private:
+  std::deque<Call> calls_;
 };
 
 /// The newest operations that are over: what comes for one of them is a duplicate, or late, and not a new operation. One owner at a time.

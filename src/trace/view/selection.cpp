@@ -60,8 +60,6 @@ bool Selection::is_enabled(ViewKind kind) const noexcept {
 
 ResultCode Selection::check_group(ViewKind kind, ApiGroup group) const noexcept {
   if (!is_api_kind(kind)) return ResultCode::bad_argument;
-  const bool is_hybrid = group == ApiGroup::hybrid_sycl_level_zero || group == ApiGroup::hybrid_sycl_opencl;
-  if (is_hybrid) return kind == ViewKind::runtime_api ? ResultCode::not_implemented : ResultCode::bad_argument;
   for (const Filter& filter : filters_) {
     if (filter.group != group || filter.kind != kind) continue;
     return api_functions(group).empty() ? ResultCode::not_implemented : ResultCode::success;

@@ -100,7 +100,7 @@ TEST(SelectionTest, FiltersAnswerWithTheCodesOfTheInterface) {
   const std::uint32_t finish = id_of("clFinish");
   EXPECT_EQ(selection.enable_api(kDriver, true, ApiGroup::level_zero, 39), ResultCode::not_implemented);
   EXPECT_EQ(selection.enable_api(kRuntime, true, ApiGroup::sycl, 17), ResultCode::not_implemented);
-  EXPECT_EQ(selection.enable_api(kRuntime, true, ApiGroup::hybrid_sycl_opencl, 17), ResultCode::not_implemented);
+  EXPECT_EQ(selection.enable_api(kRuntime, true, ApiGroup::hybrid_sycl_opencl, 17), ResultCode::bad_argument);
   EXPECT_EQ(selection.enable_api(kDriver, true, ApiGroup::reserved, finish), ResultCode::bad_argument);
   EXPECT_EQ(selection.enable_api(kDriver, true, static_cast<ApiGroup>(77), finish), ResultCode::bad_argument);
   EXPECT_EQ(selection.enable_api(kDriver, true, ApiGroup::all, finish), ResultCode::bad_argument);

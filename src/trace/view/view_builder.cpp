@@ -57,11 +57,6 @@ struct ViewBuilder::Impl {
     sink(writer, std::as_bytes(std::span(&view, 1)));
   }
 
-  struct LastCall {
-    std::uint64_t enter_ns = 0, operation = 0;
-    std::uint32_t api = 0;
-  };
-
   ViewBuilderOptions options;
   Sink sink;
   ViewDefinitions definitions;
@@ -69,7 +64,7 @@ struct ViewBuilder::Impl {
   FinishedOperations finished;
   std::unordered_map<std::uint64_t, CopyDetailRecord> copies;  // of open operations, as the next
   std::unordered_map<std::uint64_t, ExternalIds> external_ids;
-  std::unordered_map<std::uint32_t, LastCall> last_calls;  // the newest submitting call of each thread
+  std::unordered_map<std::uint32_t, RecentCalls> recent_calls;  // by thread
   std::vector<PendingCall> calls;
   std::vector<OpenOperation*> ready;
   std::uint32_t next_correlation = 1;
@@ -148,7 +143,8 @@ void ViewBuilder::Impl::handle(const OperationSubmittedRecord& record) {
   entry->submitted_flags = record.header.flags;
   const bool is_refused = (record.header.flags & kFlagFailed) != 0 && record.queue_sequence == 0;
   if (is_refused) entry->set(OpenOperation::kRefused);
-  last_calls[record.thread] = {record.enter_ns, record.operation, record.api};
+  if (options.selection.is_enabled(ViewKind::synchronization))
+    recent_calls[record.thread].add({record.enter_ns, record.operation, record.api});
   if (is_refused || entry->has(OpenOperation::kCompleted)) now_complete(*entry);
 
   const bool exit_is_known = (record.header.flags & kFlagExitUnknown) == 0 && record.exit_ns >= record.enter_ns;
@@ -226,10 +222,8 @@ void ViewBuilder::Impl::handle(const SynchronizationRecord& record) {
   wait.handle = record.handle;
   wait.count = record.wait_count;
   if (static_cast<probe::WaitType>(record.type) == probe::WaitType::blocking_call) {
-    // The wait of a blocking call: its thread's newest submission, by the same function and while the wait lasted, is the same call.
-    const LastCall& last = last_calls[record.thread];
-    const bool is_same = last.api == record.api && last.enter_ns >= record.enter_ns && last.enter_ns <= record.exit_ns;
-    if (is_same) wait.operation = last.operation;
+    // A submission of its thread, by the same function and while the wait lasted, is the same call.
+    wait.operation = recent_calls[record.thread].find(record.api, record.enter_ns, record.exit_ns);
   }
   keep_call(wait);
 }
@@ -293,8 +287,9 @@ bool ViewBuilder::Impl::deliver_call(const PendingCall& call, Completeness compl
   OpenOperation* entry = operations.find(call.operation);
   if (entry != nullptr && entry->pending_calls != 0) --entry->pending_calls;
   const bool is_wait = call.type == PendingCall::Type::wait;
-  // A blocking call has its API view from its submission already.
-  const bool wants_api = (!is_wait || call.operation == 0) && selection.wants(definitions.api(call.api));
+  // A blocking call has its API view from its submission.
+  const bool is_told = is_wait && static_cast<probe::WaitType>(call.type_number) == probe::WaitType::blocking_call;
+  const bool wants_api = !is_told && selection.wants(definitions.api(call.api));
   const bool wants_wait = is_wait && selection.is_enabled(ViewKind::synchronization);
   if (!wants_api && !wants_wait) return true;
 

@@ -297,8 +297,8 @@ TEST(ViewBuilderTest, AWaitHasItsTypeHandlesAndResult) {
     bool has_event;
   };
   for (const Case& expected : {Case{1, SynchronizationType::host_command_queue, false}, Case{2, SynchronizationType::host_event, true},
-                               Case{3, SynchronizationType::host_event, true}, Case{4, SynchronizationType::host_device, false},
-                               Case{5, SynchronizationType::barrier_execution, true}, Case{6, SynchronizationType::unknown, true}}) {
+                               Case{3, SynchronizationType::host_event, false}, Case{4, SynchronizationType::host_device, false},
+                               Case{5, SynchronizationType::barrier_execution, true}, Case{6, SynchronizationType::unknown, false}}) {
     WireScript script = described();
     script.add(wait_record(expected.wait));
     const Built built(script, selection_of({ViewKind::synchronization}));
@@ -307,6 +307,7 @@ TEST(ViewBuilderTest, AWaitHasItsTypeHandlesAndResult) {
     EXPECT_EQ(wait.type, expected.type) << expected.wait;
     EXPECT_EQ(wait.wait_type, expected.wait);
     EXPECT_EQ(wait.event_handle, expected.has_event ? view_handle(0xabc) : nullptr);
+    EXPECT_EQ(wait.flags, expected.wait == 5 ? std::uint32_t{kViewHostTimes} : 0u);
     EXPECT_EQ(wait.context_handle, view_handle(0xc1));
     EXPECT_EQ(wait.queue_handle, view_handle(0xe00 + kQueue));
     EXPECT_EQ(wait.queue_id, kQueue);
@@ -325,10 +326,14 @@ TEST(ViewBuilderTest, AWaitIsACallAsWellAndBothShareACorrelation) {
   WireScript script = described();
   auto device_wait = wait_record(4);
   device_wait.queue = device_wait.context = 0;
-  script.add(wait_record(1)).add(device_wait);
+  auto unknown_queue = wait_record(1);
+  unknown_queue.queue = 0;
+  script.add(wait_record(1)).add(device_wait).add(unknown_queue);
   const Built built(script);
-  ASSERT_THAT(built.views.kinds(),
-              ElementsAre(ViewKind::driver_api, ViewKind::synchronization, ViewKind::driver_api, ViewKind::synchronization));
+  ASSERT_EQ(built.views.count(), 6u);
+  for (std::size_t index = 0; index < 6; ++index)
+    EXPECT_EQ(built.views.kinds()[index], index % 2 == 0 ? ViewKind::driver_api : ViewKind::synchronization);
+  EXPECT_EQ(built.views.at<SynchronizationView>(5).queue_handle, view_handle(0xabc)) << "its handle is the queue that it waited for";
   EXPECT_EQ(built.views.at<ApiView>(0).correlation, built.views.at<SynchronizationView>(1).correlation);
   EXPECT_NE(built.views.at<ApiView>(0).correlation, built.views.at<ApiView>(2).correlation);
   EXPECT_EQ(built.views.at<SynchronizationView>(3).queue_id, kUnknownQueueId);
@@ -336,22 +341,31 @@ TEST(ViewBuilderTest, AWaitIsACallAsWellAndBothShareACorrelation) {
 }
 
 TEST(ViewBuilderTest, TheWaitOfABlockingCallBelongsToThatCall) {
-  WireScript script = described();
-  auto read = submitted(kFirst, kRead);
-  auto wait = wait_record(3);
-  wait.enter_ns = read.enter_ns;
-  wait.exit_ns = read.exit_ns + 5'000;
-  wait.api = read.api;
-  auto other = wait;  // of another function: another call
-  other.api = kFinishApi;
-  script.add(read).add(copy_detail(kFirst, kDeviceType, kHostType)).add(completed(kFirst));
+  WireScript script = described(), waits;
+  for (std::uint64_t number = 1; number <= 3; ++number) {
+    const std::uint64_t operation = make_operation(kWriter, number);
+    const auto read = submitted(operation, kRead, 10'000 * number);
+    script.add(read).add(copy_detail(operation, kDeviceType, kHostType)).add(completed(operation, 10'000 * number));
+    auto wait = wait_record(3);
+    wait.enter_ns = read.enter_ns;
+    wait.exit_ns = read.exit_ns + 5'000;
+    wait.api = read.api;
+    waits.add(wait);
+  }
+  auto stranger = wait_record(3);  // of a call that nothing tells of
+  stranger.enter_ns = kHostAtTick0 + 10'000;
+  stranger.exit_ns = kHostAtTick0 + 40'000;
+  waits.add(stranger);
+  // As from a file, where records of one kind lie together: the operations are over when their waits come.
   Built built(script);
-  built.builder.add(WireScript().add(wait).add(other).bytes());
+  built.builder.add(waits.bytes());
   built.builder.deliver();
-  ASSERT_THAT(built.views.kinds(), ElementsAre(ViewKind::driver_api, ViewKind::memory_copy, ViewKind::synchronization, ViewKind::driver_api,
-                                               ViewKind::synchronization));
-  EXPECT_EQ(built.views.at<SynchronizationView>(2).correlation, built.views.at<ApiView>(0).correlation);
-  EXPECT_EQ(built.views.at<SynchronizationView>(4).correlation, 2u);
+  ASSERT_EQ(built.views.count(), 10u) << "a call and a copy each, and no second call for a wait";
+  for (std::size_t number = 0; number < 3; ++number) {
+    EXPECT_EQ(built.views.at<SynchronizationView>(6 + number).correlation, built.views.at<ApiView>(number).correlation);
+    EXPECT_EQ(built.views.at<SynchronizationView>(6 + number).correlation, number + 1);
+  }
+  EXPECT_EQ(built.views.at<SynchronizationView>(9).correlation, 4u);
 }
 
 TEST(ViewBuilderTest, OverheadOfEveryKindIsToldAndASampleStandsForItsCalls) {

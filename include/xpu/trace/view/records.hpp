@@ -31,6 +31,7 @@ enum ViewFlag : std::uint32_t {
   kViewExitUnknown = 1u << 13,   ///< A call whose return nobody timed: its end is 0.
   kViewCut = 1u << 14,           ///< `value` is the beginning of a longer pattern.
   kViewSidesAssumed = 1u << 15,  ///< Peer copy: the two devices are right, but the queue's is called the source without being known to be.
+  kViewHostTimes = 1u << 16,  ///< A wait of the device: the times are those of the call that asked for it, because the device tells none.
 };
 
 inline constexpr std::uint64_t kUnknownQueueId = UINT64_MAX - 1;

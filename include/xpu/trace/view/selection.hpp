@@ -24,7 +24,7 @@ class XPU_EXPORT Selection {
   bool is_enabled(ViewKind kind) const noexcept;
 
   /// One function. `kind`: driver_api (group opencl) or runtime_api (group xpu). bad_argument: another kind or group; not_implemented: a
-  /// group of this kind without ids (level_zero, sycl, hybrids); bad_api_id: no such id.
+  /// group of this kind without ids (level_zero, sycl); bad_api_id: no such id.
   ResultCode enable_api(ViewKind kind, bool enable, ApiGroup group, std::uint32_t id);
   /// Every function of a class; group `all` means each group of this kind that has ids, and class `all` every function of the group, also
   /// those without an id.
