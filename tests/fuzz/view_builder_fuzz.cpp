@@ -11,9 +11,10 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace xpu::trace::view;
   std::uint8_t head[8] = {};
-  std::memcpy(head, data, size < sizeof head ? size : sizeof head);
-  data += size < sizeof head ? size : sizeof head;
-  size -= size < sizeof head ? size : sizeof head;
+  if (size < sizeof head) return 0;
+  std::memcpy(head, data, sizeof head);
+  data += sizeof head;
+  size -= sizeof head;
 
   ViewBuilderOptions options;
   options.max_open_operations = head[0] % 16u + 1;

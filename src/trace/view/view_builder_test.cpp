@@ -218,13 +218,18 @@ TEST(ViewBuilderTest, ACorrelationIsKeptUntilTheCompletionHasComeAndForCallsAfte
 
 TEST(ViewBuilderTest, TheCorrelationCounterLeavesOutZeroAndSaysThatItWrapped) {
   WireScript script = described();
-  for (std::uint64_t number = 1; number <= 3; ++number) script.add(submitted(make_operation(kWriter, number), kNdrange));
+  for (std::uint64_t number = 1; number <= 4; ++number) {
+    const std::uint64_t operation = make_operation(kWriter, number);
+    script.add(submitted(operation, kNdrange)).add(completed(operation));
+  }
   ViewBuilderOptions options;
   options.first_correlation = UINT32_MAX - 1;
-  const Built built(script, selection_of({ViewKind::driver_api}), options);
-  EXPECT_EQ(built.views.at<ApiView>(0).correlation, UINT32_MAX - 1);
-  EXPECT_EQ(built.views.at<ApiView>(1).correlation, UINT32_MAX);
-  EXPECT_EQ(built.views.at<ApiView>(2).correlation, 1u);
+  const Built built(script, selection_of({ViewKind::driver_api, ViewKind::kernel}), options);
+  const std::uint32_t expected[] = {UINT32_MAX - 1, UINT32_MAX, 1, 2};
+  for (std::size_t number = 0; number < 4; ++number) {
+    EXPECT_EQ(built.views.at<ApiView>(number).correlation, expected[number]);
+    EXPECT_EQ(built.views.at<KernelView>(4 + number).correlation, expected[number]);
+  }
   EXPECT_EQ(built.builder.statistics().correlation_wraps, 1u);
 }
 
