@@ -183,6 +183,21 @@ inline ExternalCorrelationRecord external(std::uint64_t operation, ExternalKind 
   return record;
 }
 
+inline SynchronizationRecord wait_record(std::uint32_t type) {
+  auto wait = make_record<SynchronizationRecord>();
+  wait.enter_ns = 1'000;
+  wait.exit_ns = 4'000;
+  wait.handle = 0xabc;
+  wait.type = type;
+  wait.api = kFinishApi;
+  wait.context = kContext;
+  wait.queue = kQueue;
+  wait.result = -36;
+  wait.wait_count = 3;
+  wait.thread = kWriter;
+  return wait;
+}
+
 inline Selection selection_of(std::initializer_list<ViewKind> kinds) {
   Selection selection;
   for (const ViewKind kind : kinds) {
