@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/external_correlation.hpp"
+#include "profiler/session/capture_options.hpp"
 #include "xpu/trace/records.hpp"
 
 namespace xpu::profiler {
@@ -16,7 +17,9 @@ constexpr ActivityKinds kCallKinds = {ActivityKind::xpu_runtime, ActivityKind::x
 
 bool contains_any(ActivityKinds kinds, ActivityKinds wanted) { return !(kinds & wanted).is_empty(); }
 
-trace::CaptureOptions options_for(ActivityKinds kinds, bool with_memory, std::uint64_t max_bytes) {
+}  // namespace
+
+trace::CaptureOptions capture_options(ActivityKinds kinds, bool with_memory, std::uint64_t max_bytes) {
   trace::CaptureOptions options;
   options.calls = contains_any(kinds, kCallKinds);
   options.host_exit_times = options.calls;
@@ -27,13 +30,11 @@ trace::CaptureOptions options_for(ActivityKinds kinds, bool with_memory, std::ui
   return options;
 }
 
-}  // namespace
-
 ActivityApi::~ActivityApi() = default;
 
 Result<> ActivityApi::enable(ActivityKinds kinds, bool with_memory, std::uint64_t max_bytes) {
   if (is_enabled()) return Error{ErrorCode::failed_precondition, "activities are collected already"};
-  XPU_TRY_ASSIGN(capture_, trace::LiveCapture::begin(options_for(kinds, with_memory, max_bytes)));
+  XPU_TRY_ASSIGN(capture_, trace::LiveCapture::begin(capture_options(kinds, with_memory, max_bytes)));
   manifest_ = capture_->manifest();
   processes_ = {capture_->process()};
   buffers_.clear();
