@@ -87,10 +87,26 @@ std::vector<std::string> command_line() {
   return argv;
 }
 
+const LossRecord* losses_of(const ChunkHeader& chunk) {
+  return reinterpret_cast<const LossRecord*>(reinterpret_cast<const std::byte*>(&chunk) + kChunkRecordsEnd);
+}
+
+/// Also what was counted in a chunk whose records had been handed out long before: its thread counts there until it finds another one.
+bool is_handed_out(const ChunkHeader& full, const ChunkProgress& progress) {
+  if (full.committed.load(std::memory_order_relaxed) != progress.handed_bytes) return false;
+  if (full.filtered.load(std::memory_order_relaxed) != progress.handed_filtered) return false;
+  const std::uint32_t count = std::min<std::uint32_t>(full.loss_count.load(std::memory_order_relaxed), kMaxLossSlots);
+  for (std::uint32_t slot = 0; slot < count; ++slot) {
+    const std::uint64_t handed = slot < progress.handed_losses.size() ? progress.handed_losses[slot] : 0;
+    if (losses_of(full)[slot].count != handed) return false;
+  }
+  return true;
+}
+
 void recycle_if_done(std::uint32_t index, const ChunkProgress& progress) XPU_REQUIRES(g_captures_mutex) {
-  ChunkHeader& chunk = g_capture_segment->chunk(index);
+  const ChunkHeader& chunk = g_capture_segment->chunk(index);
   if (progress.pins != 0 || chunk.state.load(std::memory_order_acquire) != static_cast<std::uint32_t>(ChunkState::full)) return;
-  if (chunk.committed.load(std::memory_order_relaxed) != progress.handed_bytes) return;
+  if (!is_handed_out(chunk, progress)) return;
   ChunkProgress& mutable_progress = g_captures->chunks[index];
   mutable_progress = ChunkProgress{};
   g_capture_segment->free_chunk(index);

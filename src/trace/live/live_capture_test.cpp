@@ -7,7 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <map>
 #include <set>
@@ -41,6 +43,15 @@ class TakenRecords {
   std::uint64_t losses() {
     std::uint64_t sum = 0;
     for (const CopiedRecord& record : of(RecordKind::loss)) sum += record.as<LossRecord>().count;
+    return sum;
+  }
+  /// Of `losses`.
+  std::uint64_t lost_completions() {
+    std::uint64_t sum = 0;
+    for (const CopiedRecord& record : of(RecordKind::loss)) {
+      const auto& loss = record.as<LossRecord>();
+      if ((loss.header.flags & kFlagCompletionLost) != 0) sum += loss.count;
+    }
     return sum;
   }
   std::set<std::uint64_t> completed_operations() {
@@ -225,6 +236,38 @@ TEST(LiveCaptureTest, AThreadThatFoundNoRoomWritesAsSoonAsThereIsSome) {
   capture->take();
   run(77'777);
   EXPECT_EQ(TakenRecords(capture->take()).launches(), 1u);
+}
+
+TEST(LiveCaptureTest, WhatIsCountedInAChunkAfterItsRecordsWereTakenIsToldToo) {
+  CaptureOptions options;
+  options.max_bytes = 1 << 20;
+  const auto capture = begin(options);
+  std::uint64_t launched = 0, seen = 0;
+  const auto look_at = [&](const std::vector<RecordBuffer>& buffers) {
+    TakenRecords taken(buffers);
+    seen += taken.launches() + taken.losses() - taken.lost_completions();
+  };
+  const auto launch = [&](std::uint32_t count) {
+    for (std::uint32_t sequence = 1; sequence <= count; ++sequence) run(sequence);
+    launched += count;
+  };
+  launch(20'000);
+  std::vector<RecordBuffer> buffers = capture->take();
+  look_at(buffers);
+  // What is lost is told behind the records of the chunk that counts it.
+  const auto losses =
+      std::find_if(buffers.begin(), buffers.end(), [](const RecordBuffer& buffer) { return TakenRecords({buffer}).losses() != 0; });
+  ASSERT_TRUE(losses != buffers.end() && losses != buffers.begin());
+  auto counting = std::make_unique<const RecordBuffer>(*(losses - 1));
+  launch(1'000);
+  // The thread finds a free chunk, after a while in which it does not look for one; then that one is given back.
+  buffers.clear();
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  launch(10);
+  counting.reset();
+  capture->finish();
+  look_at(capture->take());
+  EXPECT_EQ(seen, launched);
 }
 
 TEST(LiveCaptureTest, ABufferKeepsItsBytes) {
