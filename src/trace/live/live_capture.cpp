@@ -177,6 +177,20 @@ void hand_out(std::uint32_t chunk, std::span<const std::byte> records) XPU_REQUI
   }
 }
 
+/// All but the count, of a slot whose thread may count on meanwhile.
+LossRecord read_while_counted(LossRecord& slot) {
+  const auto get = [](auto& field) { return std::atomic_ref(field).load(std::memory_order_relaxed); };
+  LossRecord record{};
+  record.header = slot.header;
+  record.first_operation = slot.first_operation;
+  record.last_operation = get(slot.last_operation);
+  record.time_ns = get(slot.time_ns);
+  record.queue = slot.queue;
+  record.last_sequence = get(slot.last_sequence);
+  record.cause = slot.cause;
+  return record;
+}
+
 /// Losses are counted up in place: what came since the last time is a record of its own.
 void hand_out_losses(ChunkHeader& chunk, ChunkProgress& progress) XPU_REQUIRES(g_captures_mutex) {
   const std::uint32_t count = std::min<std::uint32_t>(chunk.loss_count.load(std::memory_order_acquire), kMaxLossSlots);
@@ -186,17 +200,8 @@ void hand_out_losses(ChunkHeader& chunk, ChunkProgress& progress) XPU_REQUIRES(g
   for (std::uint32_t slot = 0; slot < count; ++slot) {
     const std::uint64_t total = std::atomic_ref(slots[slot].count).load(std::memory_order_acquire);
     if (total == progress.handed_losses[slot]) continue;
-    // Field by field: its thread goes on counting in these.
-    const auto load = [](auto& field) { return std::atomic_ref(field).load(std::memory_order_relaxed); };
-    LossRecord record{};
-    record.header = slots[slot].header;
-    record.first_operation = slots[slot].first_operation;
-    record.last_operation = load(slots[slot].last_operation);
+    LossRecord record = read_while_counted(slots[slot]);
     record.count = total - progress.handed_losses[slot];
-    record.time_ns = load(slots[slot].time_ns);
-    record.queue = slots[slot].queue;
-    record.last_sequence = load(slots[slot].last_sequence);
-    record.cause = slots[slot].cause;
     progress.handed_losses[slot] = total;
     const auto* bytes = reinterpret_cast<const std::byte*>(&record);
     news.insert(news.end(), bytes, bytes + sizeof record);
