@@ -22,6 +22,9 @@ constexpr std::size_t kMaxListedPending = 1'000;
 struct Stretch {
   std::uint32_t before = 0;
   std::uint32_t highest = 0;
+  std::uint32_t lowest = 0;  // 0: none was seen
+  std::uint32_t seen = 0;
+  bool is_described = true;
 };
 
 // Completions that a loss record says were dropped: for telling lost commands from pending ones by name.
@@ -43,16 +46,27 @@ struct QueueState {
                                     [](const Stretch& left, std::uint32_t right) { return left.before < right; });
     if (stretch == stretches.begin()) {
       // Used before any description of the queue on record: that description is missing.
-      stretches.insert(stretches.begin(), {0, sequence});
+      stretches.insert(stretches.begin(), {0, sequence, sequence, 1, false});
       return;
     }
     --stretch;
+    ++stretch->seen;
     stretch->highest = std::max(stretch->highest, sequence);
+    stretch->lowest = stretch->lowest == 0 ? sequence : std::min(stretch->lowest, sequence);
   }
   std::uint64_t sequences() const {
     std::uint64_t used = 0;
     for (const Stretch& stretch : stretches) used += stretch.highest > stretch.before ? stretch.highest - stretch.before : 0;
     return used;
+  }
+  // Of a part of a program: what was being submitted when it began may have any number from before, so a stretch begins with the first
+  // number that was seen, and from before there is what was seen.
+  std::uint64_t sequences_of_part() const {
+    std::uint64_t used = 0;
+    for (const Stretch& stretch : stretches) {
+      if (stretch.lowest != 0) used += stretch.is_described ? stretch.highest - stretch.lowest + 1 : stretch.seen;
+    }
+    return std::max(used, on_record + submissions_lost);
   }
 };
 
@@ -97,7 +111,7 @@ class Bookkeeper {
       for_each_record(records, [&](const RecordHeader& header) {
         if (header.kind != static_cast<std::uint16_t>(RecordKind::queue)) return;
         const auto& record = as<QueueRecord>(header);
-        queue(process, record.queue).stretches.push_back({record.published_before, 0});
+        queue(process, record.queue).stretches.push_back({record.published_before});
       });
     }));
     for (auto& [key, state] : queues_) {
@@ -228,7 +242,7 @@ class Bookkeeper {
       books.failed = state->failed;
       if (key.second != 0) books.lost = state->submissions_lost + state->completions_lost;
 
-      const std::uint64_t sequences = state->sequences();
+      const std::uint64_t sequences = part_of_a_program_ ? state->sequences_of_part() : state->sequences();
       const std::uint64_t gaps = excess(sequences, state->on_record + (key.second != 0 ? state->submissions_lost : 0));
       const std::uint64_t orphans = part_of_a_program_ ? 0 : state->completions - state->recorded;
       // A completion proves a submission, also of the queue's last command, whose number nobody else tells.
@@ -253,7 +267,12 @@ class Bookkeeper {
       in_the_driver -= gaps_pending;
 
       books.lost += lost_here + gaps_lost;
-      books.pending = open + gaps_pending;
+      books.pending = open;
+      if (part_of_a_program_) {
+        books.submitted -= gaps_pending;  // each thread may have been submitting when the part began, and that is none of it
+      } else {
+        books.pending += gaps_pending;
+      }
       books.unexplained = unexplained(books);
       result_.queues.push_back(books);
     }

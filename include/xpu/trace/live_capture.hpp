@@ -81,7 +81,6 @@ class XPU_EXPORT LiveCapture {
   explicit LiveCapture(std::unique_ptr<Impl> impl);
   bool is_of_this_process() const noexcept;
   bool is_finished() const noexcept;
-  void set_paused(bool paused) noexcept;
   Result<> hand_over_objects(std::uint32_t wanted) noexcept;
   bool leave() noexcept;
   std::unique_ptr<Impl> impl_;

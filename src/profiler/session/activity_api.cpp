@@ -54,13 +54,15 @@ void ActivityApi::resume() noexcept {
 
 void ActivityApi::discard() {
   if (!is_enabled()) return;
-  capture_->describe_again();  // queues are counted from here
+  // What is under way belongs to what comes, and queues are counted from here.
+  capture_->pause();
   fetch();
   // What describes stays: it is not said again.
   std::vector<std::byte> kept;
   for (const ActivityBuffer& buffer : buffers_) {
     trace::for_each_record(buffer.records(), [&](const trace::RecordHeader& header) {
-      if (!trace::describes(header)) return;
+      // Queues are described again with how far they have counted.
+      if (!trace::describes(header) || header.kind == static_cast<std::uint16_t>(trace::RecordKind::queue)) return;
       const auto* bytes = reinterpret_cast<const std::byte*>(&header);
       kept.insert(kept.end(), bytes, bytes + header.size);
     });
@@ -72,6 +74,7 @@ void ActivityApi::discard() {
     writer.submitted = 0;
     writer.ended = 0;
   }
+  capture_->resume();
 }
 
 void ActivityApi::fetch() {

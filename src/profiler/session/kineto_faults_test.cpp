@@ -265,7 +265,6 @@ TEST_F(KinetoFaultsTest, D5_ThreadsPushAndPopWhileOthersToggle) {
   CollectingSink sink;
   ASSERT_TRUE(session.run({&sink}));
   EXPECT_EQ(sink.summary->pending + sink.summary->lost + sink.summary->duplicates, 0u);
-  EXPECT_LE(sink.summary->orphans, kWorkers * kTogglers * kRounds) << "a pause cuts at most one call of each thread";
   for (const auto& kernel : sink.kernels) {
     if (kernel.duration_ns == 77) continue;
     ASSERT_EQ(kernel.external_ids.size(), 1u);

@@ -252,10 +252,42 @@ TEST_F(SessionTest, AnyThreadMayToggleAtAnyTime) {
   ASSERT_TRUE(session.stop());
   const CollectingSink sink = collect(session);
   EXPECT_EQ(sink.summary->pending, 0u);
+  EXPECT_EQ(sink.summary->orphans, 0u) << "what was being submitted at a pause is part of the profile";
   for (const auto& kernel : sink.kernels) {
     ASSERT_EQ(kernel.external_ids.size(), 1u);
     EXPECT_EQ(kernel.external_ids[0].id, 9u);
   }
+  const Result<Report> report = make_report(session, {});
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->conservation.unexplained, 0);
+  EXPECT_EQ(report->conservation.submitted, sink.kernels.size());
+}
+
+TEST_F(SessionTest, TheBooksBalanceWhereThreadsGoOnBeforeAndAfter) {
+  std::atomic<bool> done{false};
+  std::vector<std::thread> threads;
+  for (int index = 0; index < 3; ++index) {
+    threads.emplace_back([&] {
+      while (!done) publisher_.run();
+    });
+  }
+  for (int round = 0; round < 20; ++round) {
+    Config config;
+    config.max_buffer_mib = 512;
+    Session session(config);
+    ASSERT_TRUE(session.prepare());
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ASSERT_TRUE(session.start());
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ASSERT_TRUE(session.stop());
+    const Result<Report> report = make_report(session, {});
+    ASSERT_TRUE(report);
+    EXPECT_EQ(report->conservation.unexplained, 0) << round;
+    EXPECT_EQ(report->conservation.pending, 0u) << round;
+    EXPECT_EQ(report->conservation.lost, 0u) << round;
+  }
+  done = true;
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST_F(SessionTest, WhatStillRunsAtTheStopIsWaitedForAndElseKept) {

@@ -15,6 +15,7 @@
 #include "trace/entry.hpp"
 #include "trace/recording/recorder_options.hpp"
 #include "trace/segment.hpp"
+#include "xpu/base/clock.hpp"
 
 namespace xpu::trace {
 
@@ -36,6 +37,7 @@ struct LiveCapture::Impl {
   ProcessInfo process;
   Manifest manifest;
   bool is_paused = false;
+  std::uint64_t paused_at_ns = 0;
   bool is_finished = false;
   std::vector<RecordBuffer> waiting;
   std::uint64_t waiting_bytes = 0;
@@ -135,16 +137,24 @@ class Pin {
   const std::uint32_t index_, fork_generation_;
 };
 
-/// What a capture that is paused needs all the same: the end of what began before, and descriptions.
-bool is_needed_while_paused(const RecordHeader& header) {
-  if (describes(header) || header.kind == static_cast<std::uint16_t>(RecordKind::operation_completed)) return true;
-  return header.kind == static_cast<std::uint16_t>(RecordKind::loss) && (header.flags & kFlagCompletionLost) != 0;
+/// What a capture that is paused since then needs all the same: what began before, its end, and descriptions.
+bool is_needed_while_paused(const RecordHeader& header, std::uint64_t paused_at_ns) {
+  if (describes(header)) return true;
+  switch (static_cast<RecordKind>(header.kind)) {
+    case RecordKind::operation_submitted: return reinterpret_cast<const OperationSubmittedRecord&>(header).enter_ns < paused_at_ns;
+    case RecordKind::operation_completed:
+    // Of whatever operation: without it nobody looks at them.
+    case RecordKind::copy_detail:
+    case RecordKind::external_correlation: return true;
+    case RecordKind::loss: return (header.flags & kFlagCompletionLost) != 0;
+    default: return false;
+  }
 }
 
-std::vector<std::byte> copy_needed_while_paused(std::span<const std::byte> records) {
+std::vector<std::byte> copy_needed_while_paused(std::span<const std::byte> records, std::uint64_t paused_at_ns) {
   std::vector<std::byte> kept;
   for_each_record(records, [&](const RecordHeader& header) {
-    if (!is_needed_while_paused(header)) return;
+    if (!is_needed_while_paused(header, paused_at_ns)) return;
     const auto* bytes = reinterpret_cast<const std::byte*>(&header);
     kept.insert(kept.end(), bytes, bytes + header.size);
   });
@@ -168,7 +178,8 @@ void hand_out(std::uint32_t chunk, std::span<const std::byte> records) XPU_REQUI
     make_room(*capture);
     is_shared = is_shared || !capture->is_paused;
     if (!capture->is_paused) continue;
-    if (std::vector<std::byte> kept = copy_needed_while_paused(records); !kept.empty()) hand_to(*capture, RecordBuffer(std::move(kept)));
+    std::vector<std::byte> kept = copy_needed_while_paused(records, capture->paused_at_ns);
+    if (!kept.empty()) hand_to(*capture, RecordBuffer(std::move(kept)));
   }
   if (!is_shared) return;
   const auto owner = std::make_shared<const Pin>(chunk);
@@ -318,21 +329,29 @@ bool LiveCapture::is_of_this_process() const noexcept {
   return impl_->fork_generation == g_fork_generation.load(std::memory_order_relaxed);
 }
 
-void LiveCapture::set_paused(bool paused) noexcept {
+void LiveCapture::pause() noexcept {
   if (!is_of_this_process()) return;
   const MutexLock lock(g_captures_mutex);
-  if (impl_->is_finished || impl_->is_paused == paused) return;
-  distribute();
-  impl_->is_paused = paused;
+  if (impl_->is_finished || impl_->is_paused) return;
+  impl_->is_paused = true;
   update_wanted();
+  // Whoever was let in has looked at the clock before this: it must be seen by all before the clock is looked at here.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  impl_->paused_at_ns = now_ns(probe::clock_domain());
+  impl_->is_paused = false;
+  distribute();  // all that was written until now is its own
+  impl_->is_paused = true;
 }
 
-void LiveCapture::pause() noexcept { set_paused(true); }
-
 void LiveCapture::resume() noexcept {
-  set_paused(false);
   // Where others went on, queues have counted on: their count begins again here, or there would be a gap that nobody explains.
   describe_again();
+  if (!is_of_this_process()) return;
+  const MutexLock lock(g_captures_mutex);
+  if (impl_->is_finished || !impl_->is_paused) return;
+  distribute();
+  impl_->is_paused = false;
+  update_wanted();
 }
 
 void LiveCapture::describe_again() noexcept {

@@ -18,6 +18,7 @@
 
 #include "base/external_correlation.hpp"
 #include "trace/test_support/recorded_process.hpp"
+#include "xpu/base/clock.hpp"
 
 namespace xpu::trace {
 namespace {
@@ -82,7 +83,10 @@ probe::OperationId launch(std::uint32_t sequence = 1) {
   operation.kernel = 1;
   operation.command = probe::Command::ndrange_kernel;
   operation.geometry = &kGeometry;
-  return test_support::submit(*listener, operation, sequence);
+  operation.enter_ns = now_ns(probe::clock_domain());
+  const probe::OperationId id = listener->begin(operation);
+  if (id == 0) return 0;
+  return listener->submitted(id, operation, {operation.enter_ns + 5, 0, sequence}) ? id : 0;
 }
 void finish(probe::OperationId id) {
   if (const probe::Subscriber* listener = probe::subscriber(); listener != nullptr && id != 0) test_support::finish(*listener, id, 1);
