@@ -30,6 +30,7 @@ constinit base::Mutex g_publishers_mutex;
 using Functions = std::atomic<void (*)()>[kMaxPublishers];
 constinit Functions g_publishers = {};
 constinit Functions g_harvesters = {};
+constinit std::atomic<std::uint32_t> g_announced_publishers{0};
 constinit std::atomic<std::uint32_t> g_object_ids[static_cast<std::size_t>(ObjectKind::count)] = {};
 
 // ---- texts
@@ -163,6 +164,9 @@ void republish_all() noexcept { call_all(g_publishers); }
 
 bool register_harvester(void (*harvest)()) noexcept { return add_function(g_harvesters, harvest); }
 void harvest_all() noexcept { call_all(g_harvesters); }
+
+void announce_publisher(PublisherKind kind) noexcept { g_announced_publishers.fetch_or(kind, std::memory_order_relaxed); }
+std::uint32_t announced_publishers() noexcept { return g_announced_publishers.load(std::memory_order_relaxed); }
 
 Id new_object_id(ObjectKind kind) noexcept {
   const auto index = static_cast<std::size_t>(kind);

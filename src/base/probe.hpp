@@ -313,6 +313,11 @@ XPU_EXPORT void republish_all() noexcept;
 XPU_EXPORT bool register_harvester(void (*harvest)()) noexcept;
 XPU_EXPORT void harvest_all() noexcept;
 
+/// Who may publish in this process, in bits: a publisher says so when it is able to, and is for the life of the process.
+enum PublisherKind : std::uint32_t { kRuntimePublishes = 1u << 0, kOpenClLayerPublishes = 1u << 1 };
+XPU_EXPORT void announce_publisher(PublisherKind kind) noexcept;
+XPU_EXPORT std::uint32_t announced_publishers() noexcept;
+
 /// A new id for an object of this kind: 1, 2, … per process.
 XPU_EXPORT Id new_object_id(ObjectKind kind) noexcept;
 

@@ -100,6 +100,13 @@ TEST_F(ProbeTest, EveryHarvesterIsCalledOnceEachTime) {
   EXPECT_EQ(harvests, 2);
 }
 
+TEST_F(ProbeTest, WhoMayPublishIsKnownOnceHeSaysSo) {
+  EXPECT_EQ(announced_publishers() & kOpenClLayerPublishes, 0u);
+  announce_publisher(kOpenClLayerPublishes);
+  announce_publisher(kRuntimePublishes);
+  EXPECT_EQ(announced_publishers(), kOpenClLayerPublishes | kRuntimePublishes);
+}
+
 TEST_F(ProbeTest, ANewTextIsPublishedOnce) {
   ASSERT_TRUE(subscribe(&g_table));
   g_strings.clear();

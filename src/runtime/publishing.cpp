@@ -226,6 +226,7 @@ ApiNames register_publishing() noexcept {
   if (!is_registered.exchange(true)) {
     probe::register_publisher(publish_everything);
     probe::register_harvester(publish_what_has_ended);
+    probe::announce_publisher(probe::kRuntimePublishes);
   }
   return intern_api_names();
 }

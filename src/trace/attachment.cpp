@@ -297,11 +297,29 @@ void detach() noexcept {
   delete std::exchange(g_attachment, nullptr);
 }
 
+namespace {
+
+Result<> check_that_nothing_is_attached() XPU_REQUIRES(g_claim_mutex) {
+  if (g_attachment == nullptr) return {};
+  return Error{ErrorCode::failed_precondition, fmt::format("this process is recorded into {} already", g_attachment->live_path)};
+}
+
+Error somebody_else_listens() { return Error{ErrorCode::failed_precondition, "somebody else listens to what happens in this process"}; }
+
+}  // namespace
+
+Result<> can_record_in_memory() {
+  const MutexLock lock(g_claim_mutex);
+  XPU_TRY(check_that_nothing_is_attached());
+  const probe::Subscriber* listener = probe::subscriber();
+  if (listener != nullptr && listener != &internal::subscriber_table()) return somebody_else_listens();
+  return {};
+}
+
 Result<Segment*> segment_in_memory() {
   if (!prepare_process_once()) return Error{ErrorCode::unavailable, "no thread-specific key or fork handler is left"};
   const MutexLock lock(g_claim_mutex);
-  if (g_attachment != nullptr)
-    return Error{ErrorCode::failed_precondition, fmt::format("this process is recorded into {} already", g_attachment->live_path)};
+  XPU_TRY(check_that_nothing_is_attached());
   if (Segment* segment = g_segment.load(std::memory_order_acquire)) return segment;
   XPU_TRY_ASSIGN(Segment * segment, Segment::create_in_memory());
   g_gave_up.store(false);
@@ -322,7 +340,7 @@ Result<> listen_in_memory(std::uint32_t wanted) noexcept {
   }
   --t_state.depth;
   if (Segment* segment = g_segment.load(std::memory_order_acquire)) segment->definitions_missing.store(false, std::memory_order_release);
-  if (!listening) return Error{ErrorCode::failed_precondition, "somebody else listens to what happens in this process"};
+  if (!listening) return somebody_else_listens();
   return {};
 }
 

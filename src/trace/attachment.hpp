@@ -41,6 +41,8 @@ void detach() noexcept;
 /// The segment that this process records into in its own memory, made at the first call and kept for ever; nobody listens yet. Errors:
 /// failed_precondition when the process is attached to a recording; unavailable and out_of_host_memory.
 Result<Segment*> segment_in_memory();
+/// failed_precondition when the process is attached to a recording, or when somebody else listens.
+Result<> can_record_in_memory();
 /// Makes the trace the probe's subscriber, if it is not, and brings `definitions()` up to date: everything that lives is published again,
 /// and goes nowhere else. `wanted`: a mask of probe::Wanted. failed_precondition when somebody else listens. One thread at a time.
 Result<> listen_in_memory(std::uint32_t wanted) noexcept;

@@ -86,4 +86,7 @@ class XPU_EXPORT LiveCapture {
   std::unique_ptr<Impl> impl_;
 };
 
+/// Why `LiveCapture::begin` would refuse now, in the sentence of its error, as far as that is known before; else empty. Any thread.
+XPU_EXPORT std::string why_no_capture();
+
 }  // namespace xpu::trace

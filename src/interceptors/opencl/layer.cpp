@@ -81,6 +81,7 @@ cl_int initialise(cl_uint entry_count, const cl_icd_dispatch* below, cl_uint* en
     start_lifecycle();
     probe::register_publisher(republish_objects);
     probe::register_harvester(harvest_now);
+    probe::announce_publisher(probe::kOpenClLayerPublishes);
     build_table(target_table, with_calls, *table);
   } else {
     // A second loader in the process. What it makes are objects of the same drivers, which our first target reaches as well, but what does

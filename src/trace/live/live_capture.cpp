@@ -439,4 +439,9 @@ std::uint64_t LiveCapture::waiting_bytes() const noexcept {
   return impl_->waiting_bytes;
 }
 
+std::string why_no_capture() {
+  if (Result<> possible = can_record_in_memory(); !possible) return possible.error().message;
+  return {};
+}
+
 }  // namespace xpu::trace
