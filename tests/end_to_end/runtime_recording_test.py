@@ -8,11 +8,12 @@ import sys
 import time
 import unittest
 
-from harness import (BIN, POCL_ICD, XPU, EndToEndTest, dump, environment, finish, kill_group, needs, null_driver, pocl, record_command, report, run,
+from harness import (BIN, LAYER, POCL_ICD, XPU, EndToEndTest, dump, environment, finish, kill_group, needs, null_driver, pocl, record_command, report, run,
                      start)
 
 WORKLOAD = BIN / "xpu_test_runtime"
 WITH_OPENCL = BIN / "xpu_test_runtime_with_opencl"
+PROFILED_OPENCL = BIN / "xpu_test_profile_opencl"
 PATIENCE = 120
 SANITIZERS = (b"Sanitizer", b"runtime error")
 SEED = int(os.environ.get("XPU_KILL_SEED", random.randrange(1 << 32)))
@@ -359,6 +360,34 @@ class WithOpenClTest(RuntimeTest):
     @needs(WITH_OPENCL, POCL_ICD)
     def test_on_pocl(self):
         self.both(pocl, HOST["adaptive"])
+
+
+
+class ProfiledOpenClTest(EndToEndTest):
+    """A program that uses OpenCL and profiles itself, without waiting for the device and without a recorder."""
+
+    def profiled(self, env, when, count=100):
+        finished = run([PROFILED_OPENCL, when, count], env, PATIENCE)
+        self.assertEqual((finished.code, finished.timed_out, finished.stderr), (0, False, b""), finished)
+        return finished.stdout.decode().splitlines()
+
+    @needs(PROFILED_OPENCL)
+    def test_every_kernel_is_seen_when_the_session_came_first(self):
+        for name, make_environment in (("null driver", null_driver), ("pocl", pocl)):
+            if name == "pocl" and not POCL_ICD.exists():
+                continue
+            with self.subTest(name):
+                self.assertEqual(self.profiled(make_environment(OPENCL_LAYERS=LAYER), "early"), ["kernels 100 of 100, unexplained 0, pending 0"])
+
+    @needs(PROFILED_OPENCL)
+    def test_a_session_that_came_too_late_says_why_it_sees_nothing(self):
+        seen, reason = self.profiled(null_driver(OPENCL_LAYERS=LAYER), "late")
+        self.assertEqual(seen, "kernels 0 of 100, unexplained 0, pending 0")
+        self.assertIn("prepared before the program's first call", reason)
+
+    @needs(PROFILED_OPENCL)
+    def test_without_the_layer_it_says_so(self):
+        self.assertIn("OPENCL_LAYERS does not name", self.profiled(null_driver(), "early")[1])
 
 
 if __name__ == "__main__":

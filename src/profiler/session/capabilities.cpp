@@ -41,9 +41,11 @@ Capability work_of_opencl() {
   const char* layers = secure_getenv("OPENCL_LAYERS");
   if (layers == nullptr || std::string_view(layers).find(kLayer) == std::string_view::npos) {
     opencl.reason = "OPENCL_LAYERS does not name libxpu_layer_opencl.so, which the loader of OpenCL reads at the program's first call";
-  } else if (is_loaded("libxpu_layer_opencl.so")) {
+  } else if (is_loaded("libOpenCL.so.1")) {
     opencl.reason =
-        "nobody listened at the program's first call of OpenCL, so the layer stepped back for good: prepare a session before it";
+        "a session that is prepared before the program's first call of OpenCL will see it; if that call is past, nobody listened then, and "
+        "the layer "
+        "has stepped back for good";
   } else {
     opencl.reason = "OpenCL has not been used yet: a session that is prepared before the first call will see it";
   }

@@ -260,8 +260,8 @@ std::uint32_t update_wanted() XPU_REQUIRES(g_captures_mutex) {
     bytes += capture->options.max_bytes;
   }
   g_capture_segment->set_chunk_limit(g_captures->in_use_before + bytes / kChunkBytes);
-  g_capture_segment->header().paused.store(wanted == 0 ? 1 : 0, std::memory_order_relaxed);
   internal::subscriber_table().wanted.store(wanted, std::memory_order_relaxed);
+  g_capture_segment->header().paused.exchange(wanted == 0 ? 1 : 0, std::memory_order_seq_cst);
   return wanted;
 }
 
@@ -334,9 +334,8 @@ void LiveCapture::pause() noexcept {
   const MutexLock lock(g_captures_mutex);
   if (impl_->is_finished || impl_->is_paused) return;
   impl_->is_paused = true;
+  // Seen by all when it returns: whoever is let in has looked at the clock before it is looked at here.
   update_wanted();
-  // Whoever was let in has looked at the clock before this: it must be seen by all before the clock is looked at here.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
   impl_->paused_at_ns = now_ns(probe::clock_domain());
   impl_->is_paused = false;
   distribute();  // all that was written until now is its own
