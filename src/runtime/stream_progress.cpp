@@ -56,6 +56,13 @@ Point point_of(StreamTickets& tickets, std::uint64_t ticket) {
   return {found->first, found->second};
 }
 
+/// The next one that is not known to be reached: the others are gone.
+Point next_point_of(StreamTickets& tickets) {
+  const base::MutexLock lock(tickets.mutex);
+  if (tickets.points.empty()) return {};
+  return {tickets.points.begin()->first, tickets.points.begin()->second};
+}
+
 bool is_reached(StreamState& stream, const Point& point) {
   if (point.event == nullptr) return is_idle(stream);
   const probe::Scope scope;
@@ -94,9 +101,9 @@ std::uint64_t StreamProgress::completed(void* queue) noexcept {
   if (queue == nullptr) return kEverything;
   auto& stream = *static_cast<StreamState*>(queue);
   // One point after the other, so that a long list costs as many questions as it has points that are reached, and one.
-  for (Point point = point_of(stream.tickets, 1); is_running() && point.ticket != 0 && is_reached(stream, point);) {
+  for (Point point = next_point_of(stream.tickets); is_running() && point.ticket != 0 && is_reached(stream, point);) {
     note_completed(stream.tickets, point.ticket);
-    point = point_of(stream.tickets, point.ticket + 1);
+    point = next_point_of(stream.tickets);
   }
   const base::MutexLock lock(stream.tickets.mutex);
   return stream.tickets.completed;

@@ -164,6 +164,23 @@ TEST_F(B1_BufferMemoryTest, PinnedMemoryServesAgainWhenNoStreamUsesIt) {
   EXPECT_EQ(pinned.statistics().pending_bytes.current, 0);
 }
 
+TEST_F(B1_BufferMemoryTest, MemoryThatWasAskedAboutWhileItWasUsedServesAgainEveryTime) {
+  if (!runs_by_itself()) GTEST_SKIP() << kNeedsThreads;
+  auto& pinned = *Device::get(0).value().host_allocator().value();
+  for (int round = 0; round < 3; ++round) {
+    occupy(other_);
+    {
+      const Buffer buffer = Buffer::allocate(kMiB, MemoryKind::host).value();
+    }
+    pinned.empty_cache();  // asks, in vain
+    EXPECT_EQ(pinned.statistics().pending_bytes.current, static_cast<std::int64_t>(kMiB)) << round;
+    hold_->release();
+    ASSERT_THAT(other_.synchronize(), Succeeds());
+    pinned.empty_cache();
+    EXPECT_EQ(pinned.statistics().pending_bytes.current, 0) << round;
+  }
+}
+
 TEST_F(B1_BufferMemoryTest, WhereMemoryIsScarceAStreamWaitsForMemoryAndTheProgramDoesNot) {
   if (!runs_by_itself()) GTEST_SKIP() << kNeedsThreads;
   constexpr std::size_t kBytes = 32 * kMiB;

@@ -97,7 +97,7 @@ struct Profiler::Impl {
 /// Brings the session to where the schedule is. The lock is let go while the observer is told and the trace is written.
 void Profiler::Impl::follow_schedule(Lock& lock) {
   if (!profile || profile->is_being_written) return;
-  const auto step = [&](Result<> result) {
+  const auto step = [&](const Result<>& result) {
     if (result) return true;
     profile->problem = result.error().message;
     profile->schedule.cancel(profile->problem);

@@ -25,7 +25,7 @@
 namespace xpu::profiler {
 namespace {
 
-constexpr std::size_t kLongestRequest = 64 * 1024;
+constexpr std::size_t kLongestRequest = 65'536;
 /// How long a client of the socket may take, for everything: others wait meanwhile.
 constexpr int kClientPatienceMs = 1'000;
 

@@ -166,7 +166,7 @@ class JsonWriter {
   [[gnu::always_inline]] static char* put(char* at, Thousandths number) { return put_thousandths(at, number.value); }
 
   void append_alone(std::string_view text) { raw(text); }
-  void append_alone(auto number) { append(number); }
+  void append_alone(const auto& number) { append(number); }
 
   char* room(std::size_t bytes) {
     if (bytes > kCapacity - used_) flush();
