@@ -218,8 +218,12 @@ void hand_out_losses(ChunkHeader& chunk, ChunkProgress& progress) XPU_REQUIRES(g
     news.insert(news.end(), bytes, bytes + sizeof record);
   }
   if (news.empty()) return;
-  const RecordBuffer buffer(std::move(news));
-  for (LiveCapture::Impl* capture : g_captures->all) hand_to(*capture, buffer);
+  for (LiveCapture::Impl* capture : g_captures->all) {
+    make_room(*capture);
+    // Who is paused lost nothing but ends.
+    std::vector<std::byte> own = capture->is_paused ? copy_needed_while_paused(news, capture->paused_at_ns) : news;
+    if (!own.empty()) hand_to(*capture, RecordBuffer(std::move(own)));
+  }
 }
 
 /// Hands out everything that was written since the last time.
@@ -389,8 +393,9 @@ bool LiveCapture::leave() noexcept {
       impl_->segment->header().lost_before_any_chunk.load(std::memory_order_relaxed) - impl_->lost_before;
   impl_->process.writer_count = impl_->segment->header().writer_count.load(std::memory_order_relaxed);
   std::erase(g_captures->all, impl_.get());
-  // What it was handed may be kept for long, and is not to be missed by those that go on.
-  g_captures->in_use_before += impl_->options.max_bytes / kChunkBytes;
+  // What it was handed may be kept for long, and is not to be missed by those that go on; more than is in use it cannot be.
+  g_captures->in_use_before =
+      std::min<std::uint64_t>(g_captures->in_use_before + impl_->options.max_bytes / kChunkBytes, impl_->segment->chunks_in_use());
   update_wanted();
   return g_captures->all.empty();
 }

@@ -220,6 +220,29 @@ TEST(LiveCaptureTest, WhatFindsNoRoomIsCountedAndTheRestIsWhole) {
   EXPECT_EQ(taken.completions() + taken.losses() - submissions_lost, taken.launches());
 }
 
+TEST(LiveCaptureTest, OthersThatCameAndWentLeaveNoRoomBehind) {
+  CaptureOptions small, large;
+  small.max_bytes = 1 << 20;
+  large.max_bytes = 64 << 20;
+  const auto capture = begin(small);
+  for (int round = 0; round < 20; ++round) begin(large);
+  for (std::uint32_t sequence = 1; sequence <= 50'000; ++sequence) run(sequence);
+  EXPECT_LT(TakenRecords(capture->take()).launches(), 20'000u);
+}
+
+TEST(LiveCaptureTest, WhatIsLostDuringAPauseIsNotThatOfThePaused) {
+  CaptureOptions small;
+  small.max_bytes = 1 << 20;
+  const auto paused = begin(small);
+  const auto other = begin(small);
+  paused->pause();
+  for (std::uint32_t sequence = 1; sequence <= 50'000; ++sequence) run(sequence);
+  other->finish();
+  TakenRecords of_paused(paused->take()), of_other(other->take());
+  EXPECT_GT(of_other.losses(), 0u);
+  EXPECT_EQ(of_paused.losses() - of_paused.lost_completions(), 0u);
+}
+
 TEST(LiveCaptureTest, TakingMakesRoom) {
   CaptureOptions options;
   options.max_bytes = 1 << 20;
