@@ -246,7 +246,7 @@ Examples:
 
   if (const auto code = parse_with(*app, arguments, kUsage)) return {std::nullopt, *code};
   if (output_option->count() > 0) request.output = output;
-  const bool named_so = output.ends_with(".pftrace") || output.ends_with(".pftrace.gz");
+  const bool named_so = profiler::is_perfetto_name(output);
   if (format == "perfetto" || (format.empty() && named_so)) request.format = ExportFormat::perfetto;
   if (!compatibility.empty()) {
     if (request.format == ExportFormat::perfetto) {

@@ -39,7 +39,9 @@ class XPU_EXPORT ActivityApi final : public RecordSource {
   void pause() noexcept;
   void resume() noexcept;
   bool is_enabled() const noexcept { return capture_ != nullptr; }
-  /// Forgets what was recorded until now.
+  /// Gives the memory of what was recorded until now back, but for what describes things. What is recorded goes on as before.
+  void drop_recorded();
+  /// What was recorded until now is no part of it: what began before, and ends later, counts nowhere.
   void discard();
   /// Fetches everything that has ended by now, without a wait for what has not.
   void flush();
@@ -48,7 +50,7 @@ class XPU_EXPORT ActivityApi final : public RecordSource {
   /// `flush`, and then nothing more is recorded. Nothing to do when it is not enabled.
   void disable();
 
-  /// All that was recorded: there is nothing any more.
+  /// Drops everything; after `disable`.
   void forget() noexcept;
 
   const std::vector<ActivityBuffer>& buffers() const noexcept { return buffers_; }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -53,5 +54,10 @@ XPU_EXPORT Result<ExportSummary> export_chrome(Session& session, const ExportOpt
 /// The same as a trace in Perfetto's own format, a quarter as large, with times to the nanosecond.
 XPU_EXPORT Result<ExportSummary> export_perfetto(const trace::Recording& recording, const ExportOptions& options);
 XPU_EXPORT Result<ExportSummary> export_perfetto(Session& session, const ExportOptions& options);
+
+/// Whether a file of this name is a trace in Perfetto's own format: one that ends in .pftrace or .pftrace.gz.
+XPU_EXPORT bool is_perfetto_name(std::string_view path) noexcept;
+/// `export_perfetto` or `export_chrome`, as the name of the file says.
+XPU_EXPORT Result<ExportSummary> export_as_named(Session& session, const ExportOptions& options);
 
 }  // namespace xpu::profiler

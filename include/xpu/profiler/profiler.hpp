@@ -30,8 +30,8 @@ struct ProfileResult {
   std::vector<std::string> remarks = {};  ///< Sentences about what is not as it was asked for; `Schedule::remarks`.
 };
 
-/// Told of profiles as they go. Called by the profiler's thread, or by who calls `advance`, `step` or `cancel`; no lock is held, so it may
-/// call the profiler.
+/// Told of profiles as they go. Called by the profiler's thread, or by who calls `schedule`, `advance`, `step` or `cancel`; no lock is
+/// held, so it may call the profiler, but must not `wait`. While it is told of the end, the profile is still being written.
 class XPU_EXPORT ProfilerObserver {
  public:
   virtual ~ProfilerObserver();
@@ -59,7 +59,8 @@ class XPU_EXPORT Profiler {
   Profiler& operator=(const Profiler&) = delete;
 
   /// Plans a profile. Errors: what `Schedule::plan` refuses; invalid_argument for a trace that must not go where it is to;
-  /// failed_precondition when another profile is planned or under way, which stays as it is, or when `is_enabled` is false.
+  /// failed_precondition when another profile is planned or under way, which stays as it is, or when `is_enabled` is false; unavailable in
+  /// a forked child, and where the system gave no thread.
   Result<> schedule(const Config& config);
   /// An iteration of the program begins.
   void step();

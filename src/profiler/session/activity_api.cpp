@@ -52,16 +52,13 @@ void ActivityApi::resume() noexcept {
   if (is_enabled()) capture_->resume();
 }
 
-void ActivityApi::discard() {
+void ActivityApi::drop_recorded() {
   if (!is_enabled()) return;
-  // What is under way belongs to what comes, and queues are counted from here.
-  capture_->pause();
   fetch();
-  // What describes stays: it is not said again.
+  // What describes stays: it is not said again. But queues are, with how far they have counted, before anything counts.
   std::vector<std::byte> kept;
   for (const ActivityBuffer& buffer : buffers_) {
     trace::for_each_record(buffer.records(), [&](const trace::RecordHeader& header) {
-      // Queues are described again with how far they have counted.
       if (!trace::describes(header) || header.kind == static_cast<std::uint16_t>(trace::RecordKind::queue)) return;
       const auto* bytes = reinterpret_cast<const std::byte*>(&header);
       kept.insert(kept.end(), bytes, bytes + header.size);
@@ -74,6 +71,13 @@ void ActivityApi::discard() {
     writer.submitted = 0;
     writer.ended = 0;
   }
+}
+
+void ActivityApi::discard() {
+  if (!is_enabled()) return;
+  // What is under way belongs to what comes, and queues are counted from here.
+  capture_->pause();
+  drop_recorded();
   capture_->resume();
 }
 

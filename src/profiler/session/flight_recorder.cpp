@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -20,6 +18,7 @@
 #include <utility>
 
 #include "base/mutex.hpp"
+#include "base/service_thread.hpp"
 #include "profiler/session/capture_options.hpp"
 #include "profiler/session/crash_watch.hpp"
 #include "profiler/session/flight_ring.hpp"
@@ -75,7 +74,6 @@ Result<std::string> find_dump_folder(const std::string& folder) {
   return std::string(absolute.get());
 }
 
-bool is_perfetto(const std::string& path) { return path.ends_with(".pftrace") || path.ends_with(".pftrace.gz"); }
 bool is_chrome(const std::string& path) { return path.ends_with(".json") || path.ends_with(".json.gz"); }
 
 /// What the ring held at one moment.
@@ -161,23 +159,12 @@ Result<> FlightRecorder::Impl::start_thread() {
   if (options.dump_on_crash) {
     XPU_TRY_ASSIGN(crash_watch, CrashWatch::install(wake_file, options.crash_patience));
   }
-  // The program's signals are for the program's threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  Result<> started;
-  try {
-    const MutexLock lock(stopping);
-    thread = std::thread([this] { run(); });
-  } catch (const std::system_error& error) {
-    started = Error{ErrorCode::unavailable, fmt::format("no thread for a flight recorder: {}", error.what()), error.code().value()};
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return started;
+  const MutexLock lock(stopping);
+  XPU_TRY_ASSIGN(thread, base::start_service_thread("xpu-flight", [this] { run(); }));
+  return {};
 }
 
 void FlightRecorder::Impl::run() {
-  pthread_setname_np(pthread_self(), "xpu-flight");
   // Where it is refused, the thread runs as the others do.
   static_cast<void>(::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), kNice));
   if (options.dump_on_crash) CrashWatch::set_server_thread();
@@ -276,7 +263,7 @@ Result<ExportSummary> FlightRecorder::Impl::write(const std::string& path) {
   Session session(source);
   ExportOptions to_path;
   to_path.path = path;
-  return is_perfetto(path) ? export_perfetto(session, to_path) : export_chrome(session, to_path);
+  return export_as_named(session, to_path);
 }
 
 // ---- for everybody
@@ -317,7 +304,7 @@ void FlightRecorder::stop() {
 
 Result<ExportSummary> FlightRecorder::dump(const std::string& path) {
   if (!impl_->is_of_this_process()) return forked_error();
-  if (!is_perfetto(path) && !is_chrome(path)) {
+  if (!is_perfetto_name(path) && !is_chrome(path)) {
     return Error{ErrorCode::invalid_argument,
                  fmt::format("\"{}\" must end in .json, .json.gz, .pftrace or .pftrace.gz to be written by a flight recorder", path)};
   }

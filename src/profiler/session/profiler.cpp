@@ -1,17 +1,16 @@
 #include "xpu/profiler/profiler.hpp"
 
 #include <fmt/format.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <condition_variable>
-#include <csignal>
 #include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 
+#include "base/service_thread.hpp"
 #include "xpu/base/clock.hpp"
 #include "xpu/profiler/session.hpp"
 
@@ -32,8 +31,7 @@ Result<ExportSummary> write_trace(Session& session, const Config& config, const 
   options.path = path;
   if (!config.trace_id.empty()) options.metadata.emplace_back("trace_id", config.trace_id);
   if (!config.group_trace_id.empty()) options.metadata.emplace_back("group_trace_id", config.group_trace_id);
-  const bool is_perfetto = path.ends_with(".pftrace") || path.ends_with(".pftrace.gz");
-  return is_perfetto ? export_perfetto(session, options) : export_chrome(session, options);
+  return export_as_named(session, options);
 }
 
 }  // namespace
@@ -92,6 +90,8 @@ struct Profiler::Impl {
   ProfileResult last;
   bool quits = false;
   std::thread thread;
+  Result<> thread_started;
+  const pid_t process = getpid();
 };
 
 /// Brings the session to where the schedule is. The lock is let go while the observer is told and the trace is written.
@@ -195,18 +195,19 @@ void Profiler::Impl::run() {
 
 Profiler::Profiler(Options options) : impl_(std::make_unique<Impl>(std::move(options))) {
   if (!impl_->options.has_thread) return;
-  // The program's signals are for the program's threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  impl_->thread = std::thread([impl = impl_.get()] {
-    pthread_setname_np(pthread_self(), "xpu-profiler");
-    impl->run();
-  });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  Result<std::thread> started = base::start_service_thread("xpu-profiler", [impl = impl_.get()] { impl->run(); });
+  if (started) {
+    impl_->thread = *std::move(started);
+  } else {
+    impl_->thread_started = started.error();
+  }
 }
 
 Profiler::~Profiler() {
+  if (impl_->process != getpid()) {
+    static_cast<void>(impl_.release());  // a forked child: the thread, and who held the lock, are the parent's
+    return;
+  }
   if (!impl_->thread.joinable()) {
     cancel("the profiler ended");
     return;
@@ -221,6 +222,9 @@ Profiler::~Profiler() {
 
 Result<> Profiler::schedule(const Config& config) {
   if (!config.is_enabled) return Error{ErrorCode::failed_precondition, "the configuration says ACTIVITIES_ENABLED=false"};
+  if (impl_->process != getpid())
+    return Error{ErrorCode::unavailable, "the profiler is that of the process from which this one was forked; make one here"};
+  XPU_TRY(impl_->thread_started);
   XPU_TRY_ASSIGN(std::string path, impl_->path_of(config));
   Impl::Lock lock(impl_->mutex);
   if (impl_->profile) {

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -240,6 +241,24 @@ TEST_F(ProfilerTest, ItsThreadDoesItAllWhileTheProgramGoesOn) {
   EXPECT_GT(result.trace.kernels, 0u);
   EXPECT_EQ(kernels_in(result.path), result.trace.kernels);
   EXPECT_THAT(listener_.stages, ElementsAre("Collection", "Post Processing"));
+}
+
+TEST_F(ProfilerTest, AForkedChildEndsWithoutTheThreadAndIsRefused) {
+  Profiler::Options options;
+  options.folder = folder_.path();
+  auto profiler = std::make_unique<Profiler>(options);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(20);
+    const Result<> refused = profiler->schedule({});
+    const bool is_right = !refused && refused.error().code == ErrorCode::unavailable;
+    profiler.reset();
+    _exit(is_right ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(ProfilerTest, TheEndOfTheProfilerIsTheEndOfAProfileThatIsUnderWay) {

@@ -61,7 +61,7 @@ Result<> Session::prepare() {
 
 void Session::discard_warm_up() {
   const std::lock_guard lock(mutex_);
-  if (state_ == SessionState::warmup) api_->discard();
+  if (state_ == SessionState::warmup) api_->drop_recorded();
 }
 
 Result<> Session::start() {
@@ -95,8 +95,11 @@ Result<> Session::stop() {
 }
 
 Result<> Session::collect(std::chrono::milliseconds patience) {
-  const std::lock_guard lock(mutex_);
-  XPU_TRY(expect(SessionState::stopped, "collect"));
+  {
+    const std::lock_guard lock(mutex_);
+    XPU_TRY(expect(SessionState::stopped, "collect"));
+  }
+  // Without the lock: nobody else touches what has stopped, and who toggles must not wait for a device.
   const auto deadline = std::chrono::steady_clock::now() + patience;
   api_->flush();
   while (api_->unfinished() != 0 && std::chrono::steady_clock::now() < deadline) {
@@ -104,6 +107,7 @@ Result<> Session::collect(std::chrono::milliseconds patience) {
     api_->flush();
   }
   api_->disable();
+  const std::lock_guard lock(mutex_);
   state_ = SessionState::collected;
   return {};
 }

@@ -315,26 +315,6 @@ TEST_F(SessionTest, WhatStillRunsAtTheStopIsWaitedForAndElseKept) {
   EXPECT_EQ(sink.summary->pending, 1u);
 }
 
-TEST_F(SessionTest, AFlushBetweenNeitherLosesNorMixesSessions) {
-  ActivityApi api;
-  ASSERT_TRUE(api.enable(default_activity_kinds(), false, 16 << 20));
-  for (int launch = 0; launch < 1'000; ++launch) publisher_.run();
-  api.flush();
-  api.flush();
-  api.disable();
-  CollectingSink first;
-  ASSERT_TRUE(Linker(api).run(first));
-  EXPECT_EQ(first.kernels.size(), 1'000u);
-  ActivityApi next;
-  ASSERT_TRUE(next.enable(default_activity_kinds(), false, 16 << 20));
-  publisher_.run();
-  next.disable();
-  CollectingSink second;
-  ASSERT_TRUE(Linker(next).run(second));
-  EXPECT_EQ(second.kernels.size(), 1u);
-  EXPECT_EQ(second.summary->orphans, 0u);
-}
-
 TEST_F(SessionTest, TheBooksBalanceAndALimitIsCountedToTheRecord) {
   constexpr std::uint64_t kLaunches = 40'000;
   Config config;

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -21,6 +20,8 @@
 #include <optional>
 #include <thread>
 #include <utility>
+
+#include "base/service_thread.hpp"
 
 namespace xpu::profiler {
 namespace {
@@ -307,16 +308,7 @@ Result<std::unique_ptr<Triggers>> Triggers::start(Profiler& profiler, TriggerOpt
     XPU_TRY_ASSIGN(impl.listening, listen_at(impl.options.socket));
   }
   if (impl.options.signal != 0) XPU_TRY(impl.take_signal());
-
-  // The program's signals are for the program's threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  impl.thread = std::thread([&impl] {
-    pthread_setname_np(pthread_self(), "xpu-triggers");
-    impl.run();
-  });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  XPU_TRY_ASSIGN(impl.thread, base::start_service_thread("xpu-triggers", [&impl] { impl.run(); }));
   return triggers;
 }
 

@@ -49,4 +49,10 @@ Result<ExportSummary> export_perfetto(const RecordSource& source, const ExportOp
   return export_perfetto(session, options);
 }
 
+bool is_perfetto_name(std::string_view path) noexcept { return path.ends_with(".pftrace") || path.ends_with(".pftrace.gz"); }
+
+Result<ExportSummary> export_as_named(Session& session, const ExportOptions& options) {
+  return is_perfetto_name(options.path) ? export_perfetto(session, options) : export_chrome(session, options);
+}
+
 }  // namespace xpu::profiler
