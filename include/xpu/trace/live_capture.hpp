@@ -55,6 +55,8 @@ class XPU_EXPORT LiveCapture {
   /// Whether what begins now is of interest. What began while it was is seen to its end in any case. Neither waits for anything.
   void pause() noexcept;
   void resume() noexcept;
+  /// What it wants to be told from now on. The memory that records may take stays as it was.
+  void change(const CaptureOptions& options) noexcept;
   /// Living objects are described in what is taken next, with how far queues have counted by now: for whoever begins to count here.
   void describe_again() noexcept;
   /// Nothing more is recorded for it. What was recorded can still be taken. Once it returned, and no other capture is under way, nobody

@@ -357,6 +357,16 @@ void LiveCapture::resume() noexcept {
   update_wanted();
 }
 
+void LiveCapture::change(const CaptureOptions& options) noexcept {
+  if (!is_of_this_process()) return;
+  const MutexLock lock(g_captures_mutex);
+  if (impl_->is_finished) return;
+  const std::uint64_t max_bytes = impl_->options.max_bytes;
+  impl_->options = options;
+  impl_->options.max_bytes = max_bytes;
+  update_wanted();
+}
+
 void LiveCapture::describe_again() noexcept {
   if (!is_of_this_process()) return;
   const MutexLock transition(g_transition_mutex);

@@ -10,6 +10,7 @@
 #include "trace/recording/record_validator.hpp"
 #include "trace/view/make_views.hpp"
 #include "trace/view/operation_table.hpp"
+#include "trace/view/selection_history.hpp"
 #include "trace/view/view_definitions.hpp"
 #include "xpu/trace/recording/recording.hpp"
 
@@ -17,7 +18,10 @@ namespace xpu::trace::view {
 
 struct ViewBuilder::Impl {
   Impl(ViewBuilderOptions given, Sink given_sink)
-      : options(std::move(given)), sink(std::move(given_sink)), definitions(options.texts, options.host_clock) {
+      : options(std::move(given)),
+        sink(std::move(given_sink)),
+        selections(options.selection),
+        definitions(options.texts, options.host_clock) {
     options.max_open_operations = std::max<std::size_t>(options.max_open_operations, 1);
     next_correlation = std::max<std::uint32_t>(options.first_correlation, 1);
   }
@@ -37,6 +41,7 @@ struct ViewBuilder::Impl {
   /// The same for a half of it: null, and counted, when that half has been.
   OpenOperation* open_for(OpenOperation::State half, std::uint64_t operation);
   void keep_call(const PendingCall& call);
+  void ended(OpenOperation& operation);
   void now_complete(OpenOperation& operation);
 
   // Handing views over.
@@ -49,7 +54,7 @@ struct ViewBuilder::Impl {
   void make_room();
   void close(const OpenOperation& operation, bool is_linked);
   Command command_of(const OpenOperation& operation) const;
-  std::uint32_t new_correlation();
+  std::uint32_t new_correlation(std::uint64_t operation);
   std::uint32_t correlation_of(OpenOperation& operation);
   template <typename View>
   void write(std::uint32_t writer, const View& view) {
@@ -59,6 +64,7 @@ struct ViewBuilder::Impl {
 
   ViewBuilderOptions options;
   Sink sink;
+  SelectionHistory selections;
   ViewDefinitions definitions;
   OperationTable operations;
   FinishedOperations finished;
@@ -67,6 +73,7 @@ struct ViewBuilder::Impl {
   std::unordered_map<std::uint32_t, RecentCalls> recent_calls;  // by thread
   std::vector<PendingCall> calls;
   std::vector<OpenOperation*> ready;
+  std::size_t unfinished = 0;
   std::uint32_t next_correlation = 1;
   ViewStatistics statistics;
 };
@@ -78,7 +85,8 @@ ViewBuilder& ViewBuilder::operator=(ViewBuilder&&) noexcept = default;
 
 const ViewStatistics& ViewBuilder::statistics() const noexcept { return impl_->statistics; }
 std::size_t ViewBuilder::open_operations() const noexcept { return impl_->operations.size(); }
-void ViewBuilder::select(const Selection& selection) { impl_->options.selection = selection; }
+std::size_t ViewBuilder::unfinished_operations() const noexcept { return impl_->unfinished; }
+void ViewBuilder::select(const Selection& selection, std::uint64_t from_ns) { impl_->selections.change(selection, from_ns); }
 void ViewBuilder::deliver(Completeness completeness) { impl_->deliver(completeness); }
 
 void ViewBuilder::add(std::span<const std::byte> records) {
@@ -143,9 +151,13 @@ void ViewBuilder::Impl::handle(const OperationSubmittedRecord& record) {
   entry->submitted_flags = record.header.flags;
   const bool is_refused = (record.header.flags & kFlagFailed) != 0 && record.queue_sequence == 0;
   if (is_refused) entry->set(OpenOperation::kRefused);
-  if (options.selection.is_enabled(ViewKind::synchronization))
+  if (selections.at(record.enter_ns).is_enabled(ViewKind::synchronization))
     recent_calls[record.thread].add({record.enter_ns, record.operation, record.api});
-  if (is_refused || entry->has(OpenOperation::kCompleted)) now_complete(*entry);
+  if (is_refused || entry->has(OpenOperation::kCompleted)) {
+    now_complete(*entry);
+  } else {
+    ++unfinished;
+  }
 
   const bool exit_is_known = (record.header.flags & kFlagExitUnknown) == 0 && record.exit_ns >= record.enter_ns;
   PendingCall call;
@@ -162,7 +174,6 @@ void ViewBuilder::Impl::handle(const OperationSubmittedRecord& record) {
 void ViewBuilder::Impl::handle(const OperationCompletedRecord& record) {
   OpenOperation* entry = open_for(OpenOperation::kCompleted, record.operation);
   if (entry == nullptr) return;
-  entry->set(OpenOperation::kCompleted);
   entry->queued = record.queued;
   entry->submit = record.submit;
   entry->start = record.start;
@@ -170,7 +181,7 @@ void ViewBuilder::Impl::handle(const OperationCompletedRecord& record) {
   entry->completed_queue = record.queue;
   entry->completed_flags = record.header.flags;
   entry->status = record.status;
-  if (entry->has(OpenOperation::kSubmitted)) now_complete(*entry);
+  ended(*entry);
 }
 
 void ViewBuilder::Impl::handle(const CopyDetailRecord& record) {
@@ -203,7 +214,7 @@ void ViewBuilder::Impl::handle(const ApiCallRecord& record) {
   call.exit_ns = record.exit_ns;
   call.operation = record.operation;
   call.result = record.result;
-  if (options.selection.wants_any_api()) open(record.operation);  // so that the two share a correlation
+  if (selections.at(record.enter_ns).wants_any_api()) open(record.operation);  // so that the two share a correlation
   keep_call(call);
 }
 
@@ -247,13 +258,12 @@ void ViewBuilder::Impl::handle(const LossRecord& record) {
   if ((record.header.flags & kFlagCompletionLost) == 0 || !is_one) return;
   OpenOperation* entry = open(record.first_operation);
   if (entry == nullptr || entry->has(OpenOperation::kCompleted)) return;
-  entry->set(OpenOperation::kCompleted);
   entry->set(OpenOperation::kLost);
-  if (entry->has(OpenOperation::kSubmitted)) now_complete(*entry);
+  ended(*entry);
 }
 
 void ViewBuilder::Impl::keep_call(const PendingCall& call) {
-  const Selection& selection = options.selection;
+  const Selection& selection = selections.at(call.enter_ns);
   const bool is_wanted = call.type == PendingCall::Type::overhead ? selection.is_enabled(ViewKind::overhead)
                          : call.type == PendingCall::Type::wait
                              ? selection.is_enabled(ViewKind::synchronization) || selection.wants_any_api()
@@ -262,6 +272,13 @@ void ViewBuilder::Impl::keep_call(const PendingCall& call) {
   if (OpenOperation* entry = operations.find(call.operation)) ++entry->pending_calls;
   calls.push_back(call);
   if (calls.size() >= options.max_open_operations) deliver(Completeness::as_known);
+}
+
+void ViewBuilder::Impl::ended(OpenOperation& operation) {
+  operation.set(OpenOperation::kCompleted);
+  if (!operation.has(OpenOperation::kSubmitted)) return;
+  if (!operation.has(OpenOperation::kRefused)) --unfinished;
+  now_complete(operation);
 }
 
 void ViewBuilder::Impl::now_complete(OpenOperation& operation) {
@@ -279,7 +296,7 @@ void ViewBuilder::Impl::deliver(Completeness completeness) {
 
 bool ViewBuilder::Impl::deliver_call(const PendingCall& call, Completeness completeness) {
   if (completeness == Completeness::described && !is_described(call, definitions)) return false;
-  const Selection& selection = options.selection;
+  const Selection& selection = selections.at(call.enter_ns);
   if (call.type == PendingCall::Type::overhead) {
     if (selection.is_enabled(ViewKind::overhead)) write(call.writer, make_overhead_view(call, definitions));
     return true;
@@ -299,7 +316,7 @@ bool ViewBuilder::Impl::deliver_call(const PendingCall& call, Completeness compl
   } else if (const FinishedOperations::Fate* fate = finished.find(call.operation)) {
     correlation = fate->correlation;
   }
-  if (correlation == 0) correlation = new_correlation();
+  if (correlation == 0) correlation = new_correlation(call.operation);
   if (wants_api) {
     if (entry != nullptr) write_external_ids(*entry);
     write(call.writer, make_api_view(call, correlation, definitions));
@@ -311,7 +328,7 @@ bool ViewBuilder::Impl::deliver_call(const PendingCall& call, Completeness compl
 bool ViewBuilder::Impl::deliver_operation(OpenOperation& operation, Completeness completeness) {
   const Command command = command_of(operation);
   const ViewKind kind = device_kind_of(command);
-  const bool is_wanted = kind != ViewKind::invalid && options.selection.is_enabled(kind);
+  const bool is_wanted = kind != ViewKind::invalid && selections.at(operation.enter_ns).is_enabled(kind);
   if (completeness == Completeness::described) {
     if (operation.pending_calls != 0) return false;
     if (is_wanted && !is_described(command, kind, definitions)) return false;
@@ -345,7 +362,7 @@ void ViewBuilder::Impl::write_device_view(OpenOperation& operation, const Comman
 
 void ViewBuilder::Impl::write_external_ids(OpenOperation& operation) {
   if (!operation.has(OpenOperation::kHasExternalIds) || operation.has(OpenOperation::kExternalIdsWritten)) return;
-  if (!options.selection.is_enabled(ViewKind::external_correlation)) return;
+  if (!selections.at(operation.enter_ns).is_enabled(ViewKind::external_correlation)) return;
   operation.set(OpenOperation::kExternalIdsWritten);
   const ExternalIds& ids = external_ids[operation.operation];
   for (std::uint32_t index = 0; index < kExternalKinds; ++index) {
@@ -363,7 +380,7 @@ void ViewBuilder::Impl::write_external_ids(OpenOperation& operation) {
 void ViewBuilder::Impl::write_unlinked(OpenOperation& operation) {
   const Command command = command_of(operation);
   const ViewKind kind = device_kind_of(command);
-  if (kind != ViewKind::invalid && options.selection.is_enabled(kind)) {
+  if (kind != ViewKind::invalid && selections.at(operation.enter_ns).is_enabled(kind)) {
     ++statistics.unlinked;
     write_device_view(operation, command, kind);
   } else if (operation.has(OpenOperation::kCompleted) && !operation.has(OpenOperation::kSubmitted)) {
@@ -383,6 +400,8 @@ void ViewBuilder::Impl::make_room() {
 }
 
 void ViewBuilder::Impl::close(const OpenOperation& operation, bool is_linked) {
+  const bool is_unfinished = operation.has(OpenOperation::kSubmitted) && !operation.has(OpenOperation::kCompleted);
+  if (is_unfinished && !operation.has(OpenOperation::kRefused)) --unfinished;
   if (operation.has(OpenOperation::kHasCopy)) copies.erase(operation.operation);
   if (operation.has(OpenOperation::kHasExternalIds)) external_ids.erase(operation.operation);
   finished.add(operation.operation, {operation.correlation, is_linked});
@@ -395,7 +414,8 @@ Command ViewBuilder::Impl::command_of(const OpenOperation& operation) const {
   return {operation, copy == copies.end() ? nullptr : &copy->second, ids == external_ids.end() ? nullptr : &ids->second};
 }
 
-std::uint32_t ViewBuilder::Impl::new_correlation() {
+std::uint32_t ViewBuilder::Impl::new_correlation(std::uint64_t operation) {
+  if (options.correlation_for) return options.correlation_for(operation);
   const std::uint32_t correlation = next_correlation++;
   if (next_correlation == 0) {
     next_correlation = 1;
@@ -405,7 +425,7 @@ std::uint32_t ViewBuilder::Impl::new_correlation() {
 }
 
 std::uint32_t ViewBuilder::Impl::correlation_of(OpenOperation& operation) {
-  if (operation.correlation == 0) operation.correlation = new_correlation();
+  if (operation.correlation == 0) operation.correlation = new_correlation(operation.operation);
   return operation.correlation;
 }
 

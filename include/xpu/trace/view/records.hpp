@@ -32,6 +32,7 @@ enum ViewFlag : std::uint32_t {
   kViewCut = 1u << 14,           ///< `value` is the beginning of a longer pattern.
   kViewSidesAssumed = 1u << 15,  ///< Peer copy: the two devices are right, but the queue's is called the source without being known to be.
   kViewHostTimes = 1u << 16,  ///< A wait of the device: the times are those of the call that asked for it, because the device tells none.
+  kViewUserClock = 1u << 17,  ///< Its times are those of the subscriber's own clock.
 };
 
 inline constexpr std::uint64_t kUnknownQueueId = UINT64_MAX - 1;

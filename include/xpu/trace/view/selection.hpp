@@ -22,6 +22,7 @@ class XPU_EXPORT Selection {
   /// Success also when it was not enabled.
   ResultCode disable(ViewKind kind);
   bool is_enabled(ViewKind kind) const noexcept;
+  bool is_any_enabled() const noexcept { return kinds_ != 0; }
 
   /// One function. `kind`: driver_api (group opencl) or runtime_api (group xpu). bad_argument: another kind or group; not_implemented: a
   /// group of this kind without ids (level_zero, sycl); bad_api_id: no such id.

@@ -25,6 +25,9 @@ struct ViewBuilderOptions {
   TextSource texts = TextSource::records;
   ClockDomain host_clock = ClockDomain::monotonic;  ///< Of the records' host times.
   std::uint32_t first_correlation = 1;
+  /// Gives correlation ids instead of the builder's own counter, once for each operation; 0 = a call that belongs to none. Several
+  /// builders, or whoever told of an operation before its records came, thereby agree. Empty: the counter.
+  std::function<std::uint32_t(std::uint64_t operation)> correlation_for = {};
 };
 
 /// What became of the records. Each number only grows.
@@ -76,11 +79,14 @@ class XPU_EXPORT ViewBuilder {
   /// Delivers everything, also operations without a completion (kViewUnlinked). Afterwards nothing is open.
   void finish();
 
-  /// From the next delivery on. What is no longer selected and was not handed over is dropped.
-  void select(const Selection& selection);
+  /// From the next delivery on, for what began at `from_ns` or later; 0: for everything, and what is no longer selected and was not handed
+  /// over is dropped.
+  void select(const Selection& selection, std::uint64_t from_ns = 0);
 
   const ViewStatistics& statistics() const noexcept;
+  /// All that were not handed over, and of them those that were submitted and have not ended.
   std::size_t open_operations() const noexcept;
+  std::size_t unfinished_operations() const noexcept;
 
  private:
   struct Impl;
