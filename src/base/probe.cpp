@@ -159,6 +159,10 @@ bool subscribe(const Subscriber* table) noexcept {
 
 void unsubscribe() noexcept { internal::g_subscriber.store(nullptr, std::memory_order_release); }
 
+bool replace_table(const Subscriber* from, const Subscriber* to) noexcept {
+  return internal::g_subscriber.compare_exchange_strong(from, to, std::memory_order_acq_rel);
+}
+
 bool register_publisher(void (*republish)()) noexcept { return add_function(g_publishers, republish); }
 void republish_all() noexcept { call_all(g_publishers); }
 

@@ -301,6 +301,9 @@ inline const Subscriber* subscriber() noexcept { return internal::g_subscriber.l
 XPU_EXPORT bool subscribe(const Subscriber* table) noexcept;
 /// Removes it. Calls that are under way finish in the old table.
 XPU_EXPORT void unsubscribe() noexcept;
+/// The subscriber goes on with another table: nothing is published again, and operations end in the table in which they began. False, and
+/// nothing happens, when `from` is not installed.
+XPU_EXPORT bool replace_table(const Subscriber* from, const Subscriber* to) noexcept;
 
 /// A publisher's function that publishes its living objects again (devices, contexts, queues, kernels). Called from `subscribe` and from
 /// `republish_all`, which a subscriber uses in a forked child or at resume. At most 16 publishers; never unregistered.

@@ -191,6 +191,7 @@ namespace {
 
 void before_fork() XPU_NO_THREAD_SAFETY_ANALYSIS {
   internal::lock_captures_for_fork();
+  internal::lock_callbacks_for_fork();
   g_claim_mutex.lock();
   internal::lock_kernel_filter_for_fork();
   definitions().lock_for_fork();
@@ -202,6 +203,7 @@ void after_fork() XPU_NO_THREAD_SAFETY_ANALYSIS {
   definitions().unlock_after_fork();
   internal::unlock_kernel_filter_after_fork();
   g_claim_mutex.unlock();
+  internal::unlock_callbacks_after_fork();
   internal::unlock_captures_after_fork();
 }
 
@@ -224,6 +226,7 @@ void after_fork_in_child() {
   const bool was_in_memory = g_segment.load() != nullptr && g_segment.load()->is_in_memory();
   forget_segment(false);
   definitions().begin_child();
+  internal::forget_callbacks_after_fork();
   if (!was_in_memory) return;
   // Whoever reads is in the parent.
   probe::unsubscribe();
@@ -266,10 +269,10 @@ Result<> attach(const Attachment& attachment) {
   }
   g_gave_up.store(false);
   g_lost_before_segment.store(0);
-  internal::subscriber_table().wanted.store(wanted_by(attachment.mode), std::memory_order_relaxed);
+  internal::set_wanted(wanted_by(attachment.mode));
   // While subscribing, nothing may claim a segment: this runs in static initialisers, of programs that may never use a device.
   ++t_state.depth;
-  const bool subscribed = probe::subscribe(&internal::subscriber_table());
+  const bool subscribed = probe::subscribe(&internal::table_in_use());
   --t_state.depth;
   if (!subscribed) return Error{ErrorCode::failed_precondition, "this process is already recorded"};
   pin_this_library();
@@ -312,7 +315,7 @@ Result<> can_record_in_memory() {
   const MutexLock lock(g_claim_mutex);
   XPU_TRY(check_that_nothing_is_attached());
   const probe::Subscriber* listener = probe::subscriber();
-  if (listener != nullptr && listener != &internal::subscriber_table()) return somebody_else_listens();
+  if (listener != nullptr && !internal::is_own_table(listener)) return somebody_else_listens();
   return {};
 }
 
@@ -329,14 +332,14 @@ Result<Segment*> segment_in_memory() {
 }
 
 Result<> listen_in_memory(std::uint32_t wanted) noexcept {
-  internal::subscriber_table().wanted.store(wanted, std::memory_order_relaxed);
+  internal::set_wanted(wanted);
   // What is published meanwhile by this thread is for the list of definitions only.
   ++t_state.depth;
-  bool listening = probe::subscriber() == &internal::subscriber_table();
+  bool listening = internal::is_own_table(probe::subscriber());
   if (listening) {
     probe::republish_all();
   } else {
-    listening = probe::subscribe(&internal::subscriber_table());
+    listening = probe::subscribe(&internal::table_in_use());
   }
   --t_state.depth;
   if (Segment* segment = g_segment.load(std::memory_order_acquire)) segment->definitions_missing.store(false, std::memory_order_release);

@@ -237,6 +237,17 @@ void Definitions::clear() noexcept {
   objects_.clear();
 }
 
+std::vector<std::byte> Definitions::find(probe::ObjectKind kind, probe::Id id) noexcept {
+  try {
+    const MutexLock lock(mutex_);
+    const auto found = objects_.find(key(kind, id));
+    if (found != objects_.end()) return found->second.records;
+  } catch (const std::bad_alloc&) {
+    // Nobody knows it then.
+  }
+  return {};
+}
+
 std::vector<std::byte> Definitions::snapshot() noexcept {
   std::vector<std::byte> all;
   try {

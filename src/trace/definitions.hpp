@@ -43,6 +43,8 @@ class Definitions {
   void begin_child() noexcept;
   /// When nobody listens any more: publishers will publish all that lives again to the next who does.
   void clear() noexcept;
+  /// The defining record of a living object; empty when there is none, or no memory.
+  std::vector<std::byte> find(probe::ObjectKind kind, probe::Id id) noexcept;
   /// Copies of all records, one after the other.
   std::vector<std::byte> snapshot() noexcept;
 

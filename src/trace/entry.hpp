@@ -39,8 +39,16 @@ Writer* make_writer() noexcept;
 /// Writes the process, all texts and all living objects.
 void write_definitions(Writer& writer) noexcept;
 
-/// The probe's table, with the functions of subscriber.cpp.
-probe::Subscriber& subscriber_table() noexcept;
+/// The probe's table, with the functions of subscriber.cpp; and one that calls them and tells callbacks (view/callback_table.cpp).
+const probe::Subscriber& subscriber_table() noexcept;
+const probe::Subscriber& callback_table() noexcept;
+/// The one of the two that is to be installed, and whether this is one of them.
+const probe::Subscriber& table_in_use() noexcept;
+bool is_own_table(const probe::Subscriber* table) noexcept;
+void set_wanted_of_callback_table(std::uint32_t wanted) noexcept;
+/// Of both, so that it does not matter which one a publisher looks at.
+void set_wanted(std::uint32_t wanted) noexcept;
+std::uint32_t wanted_now() noexcept;
 /// Which kernels are wanted. Matching takes a lock, which is held through a fork.
 bool set_kernel_expression(const char* expression) noexcept;
 void lock_kernel_filter_for_fork() noexcept;
@@ -50,6 +58,11 @@ void unlock_kernel_filter_after_fork() noexcept;
 void lock_captures_for_fork() noexcept;
 void unlock_captures_after_fork() noexcept;
 void forget_captures_after_fork() noexcept;
+
+/// The callbacks of this process (view/callback_table.cpp).
+void lock_callbacks_for_fork() noexcept;
+void unlock_callbacks_after_fork() noexcept;
+void forget_callbacks_after_fork() noexcept;
 
 #pragma GCC visibility pop
 

@@ -460,7 +460,13 @@ constinit probe::Subscriber g_table = {
 
 }  // namespace
 
-probe::Subscriber& internal::subscriber_table() noexcept { return g_table; }
+const probe::Subscriber& internal::subscriber_table() noexcept { return g_table; }
+bool internal::is_own_table(const probe::Subscriber* table) noexcept { return table == &g_table || table == &callback_table(); }
+void internal::set_wanted(std::uint32_t wanted) noexcept {
+  g_table.wanted.store(wanted, std::memory_order_relaxed);
+  set_wanted_of_callback_table(wanted);
+}
+std::uint32_t internal::wanted_now() noexcept { return g_table.wanted.load(std::memory_order_relaxed); }
 
 bool internal::set_kernel_expression(const char* expression) noexcept { return g_filter.set_expression(expression); }
 void internal::lock_kernel_filter_for_fork() noexcept XPU_NO_THREAD_SAFETY_ANALYSIS { g_filter_mutex.lock(); }

@@ -380,6 +380,15 @@ class ProfiledOpenClTest(EndToEndTest):
                 self.assertEqual(self.profiled(make_environment(OPENCL_LAYERS=LAYER), "early"), ["kernels 100 of 100, unexplained 0, pending 0"])
 
     @needs(PROFILED_OPENCL)
+    def test_views_and_callbacks_tell_of_every_kernel(self):
+        expected = ["kernels 100", "bad 0", "appended 200", "completed 100", "created 1", "calls more"]
+        for name, make_environment in (("null driver", null_driver), ("pocl", pocl)):
+            if name == "pocl" and not POCL_ICD.exists():
+                continue
+            with self.subTest(name):
+                self.assertEqual(self.profiled(make_environment(OPENCL_LAYERS=LAYER), "views"), expected)
+
+    @needs(PROFILED_OPENCL)
     def test_a_session_that_came_too_late_says_why_it_sees_nothing(self):
         seen, reason = self.profiled(null_driver(OPENCL_LAYERS=LAYER), "late")
         self.assertEqual(seen, "kernels 0 of 100, unexplained 0, pending 0")

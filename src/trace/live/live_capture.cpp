@@ -264,7 +264,7 @@ std::uint32_t update_wanted() XPU_REQUIRES(g_captures_mutex) {
     bytes += capture->options.max_bytes;
   }
   g_capture_segment->set_chunk_limit(g_captures->in_use_before + bytes / kChunkBytes);
-  internal::subscriber_table().wanted.store(wanted, std::memory_order_relaxed);
+  internal::set_wanted(wanted);
   g_capture_segment->header().paused.exchange(wanted == 0 ? 1 : 0, std::memory_order_seq_cst);
   return wanted;
 }
@@ -372,7 +372,7 @@ void LiveCapture::describe_again() noexcept {
   const MutexLock transition(g_transition_mutex);
   if (is_finished()) return;
   // Without memory for it they stay described as they were before.
-  static_cast<void>(hand_over_objects(internal::subscriber_table().wanted.load(std::memory_order_relaxed)));
+  static_cast<void>(hand_over_objects(internal::wanted_now()));
 }
 
 Result<> LiveCapture::hand_over_objects(std::uint32_t wanted) noexcept {

@@ -32,7 +32,8 @@ constexpr Meaning kMeanings[] = {
     {ResultCode::metrics_bad_collection_configuration, ErrorCode::invalid_argument, "got a configuration of metrics that is not allowed"},
     {ResultCode::metrics_no_data_collected, ErrorCode::not_found, "found no metrics"},
     {ResultCode::scope_metric_not_found, ErrorCode::not_found, "names a metric that the device does not have"},
-    {ResultCode::scope_not_a_single_group, ErrorCode::invalid_argument, "names metrics of several groups, which cannot be collected together"},
+    {ResultCode::scope_not_a_single_group, ErrorCode::invalid_argument,
+     "names metrics of several groups, which cannot be collected together"},
     {ResultCode::scope_out_of_memory, ErrorCode::out_of_host_memory, "found no memory for metrics"},
     {ResultCode::scope_collection_buffer_too_small, ErrorCode::invalid_argument, "got a buffer of metrics that is too small"},
     {ResultCode::scope_insufficient_buffer, ErrorCode::invalid_argument, "got a buffer that the values do not fit into"},
@@ -58,7 +59,8 @@ Error to_error(ResultCode code, std::string_view what) {
     if (meaning.code != code) continue;
     return Error{meaning.error, fmt::format("{} {} ({})", what, meaning.sentence, to_string(code)), static_cast<std::int64_t>(code)};
   }
-  return Error{ErrorCode::internal, fmt::format("{} answered {}, which is no error", what, to_string(code)), static_cast<std::int64_t>(code)};
+  return Error{ErrorCode::internal, fmt::format("{} answered {}, which is no error", what, to_string(code)),
+               static_cast<std::int64_t>(code)};
 }
 
 ResultCode to_result_code(ErrorCode code) noexcept {

@@ -3,15 +3,11 @@
 #include <cstring>
 #include <limits>
 
-#include "base/probe.hpp"
-
 namespace xpu::trace::view {
 namespace {
 
 // Never null, because code written for PTI compares and copies names without looking.
 constexpr const char* kUnknownName = "unknown";
-
-void* as_handle(std::uint64_t native) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(native)); }
 
 probe::Command command_of(const OpenOperation& operation) {
   return static_cast<probe::Command>(operation.submitted_flags >> kCommandShift);
@@ -175,7 +171,13 @@ void fill_copy(View& view, ViewKind kind, const Command& command, const Place& p
   view.destination = command.copy->destination;
 }
 
-SynchronizationType type_of_wait(probe::WaitType type) {
+/// What a wait's handle is: an event, or the queue that was waited for or that a blocking call submitted to.
+bool is_event(probe::WaitType type) { return type == probe::WaitType::events || type == probe::WaitType::stream_on_event; }
+bool is_queue(probe::WaitType type) { return type == probe::WaitType::queue || type == probe::WaitType::blocking_call; }
+
+}  // namespace
+
+SynchronizationType synchronization_type_of(probe::WaitType type) noexcept {
   switch (type) {
     case probe::WaitType::queue: return SynchronizationType::host_command_queue;
     case probe::WaitType::events:
@@ -185,12 +187,6 @@ SynchronizationType type_of_wait(probe::WaitType type) {
   }
   return SynchronizationType::unknown;
 }
-
-/// What a wait's handle is: an event, or the queue that was waited for or that a blocking call submitted to.
-bool is_event(probe::WaitType type) { return type == probe::WaitType::events || type == probe::WaitType::stream_on_event; }
-bool is_queue(probe::WaitType type) { return type == probe::WaitType::queue || type == probe::WaitType::blocking_call; }
-
-}  // namespace
 
 ViewKind device_kind_of(const Command& command) noexcept {
   if (!command.operation.has(OpenOperation::kSubmitted) || command.operation.has(OpenOperation::kRefused)) return ViewKind::invalid;
@@ -340,7 +336,7 @@ SynchronizationView make_synchronization_view(const PendingCall& call, std::uint
   const ApiIdentity api = definitions.api(call.api);
   view.flags = call.flags;
   view.header.kind = ViewKind::synchronization;
-  view.type = type_of_wait(wait);
+  view.type = synchronization_type_of(wait);
   if (const ContextRecord* context = definitions.contexts.find(call.context)) view.context_handle = as_handle(context->native);
   if (const QueueRecord* queue = definitions.queues.find(call.queue)) view.queue_handle = as_handle(queue->native);
   if (is_queue(wait) && view.queue_handle == nullptr) view.queue_handle = as_handle(call.handle);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "base/probe.hpp"
 #include "trace/view/operation_table.hpp"
 #include "trace/view/view_definitions.hpp"
 #include "xpu/trace/records.hpp"
@@ -34,6 +35,9 @@ struct Command {
   const CopyDetailRecord* copy;     ///< Or null.
   const ExternalIds* external_ids;  ///< Or null.
 };
+
+inline void* as_handle(std::uint64_t native) noexcept { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(native)); }
+SynchronizationType synchronization_type_of(probe::WaitType type) noexcept;
 
 /// The kind of view that an operation gets when it is over; `invalid` for commands that have none (markers, barriers, …).
 ViewKind device_kind_of(const Command& command) noexcept;

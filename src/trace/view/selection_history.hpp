@@ -27,8 +27,8 @@ class SelectionHistory {
   /// 0 = unknown: as it is now.
   const Selection& at(std::uint64_t time_ns) const noexcept {
     if (time_ns == 0 || time_ns >= changes_.back().from_ns) return changes_.back().selection;
-    const auto later =
-        std::upper_bound(changes_.begin(), changes_.end(), time_ns, [](std::uint64_t time, const Change& change) { return time < change.from_ns; });
+    const auto later = std::upper_bound(changes_.begin(), changes_.end(), time_ns,
+                                        [](std::uint64_t time, const Change& change) { return time < change.from_ns; });
     return later == changes_.begin() ? later->selection : std::prev(later)->selection;
   }
 

@@ -18,8 +18,8 @@ class ViewClock {
   /// Reads both clocks, closest together of several times. bad_timestamp, and nothing is remembered: it returned 0, or went back.
   ResultCode read();
   std::uint64_t now() const { return now_(); }
-  /// 0, which is unknown, stays. Between two readings in proportion, so that later is never earlier; outside of them as far from the nearest
-  /// one as on the host's clock. There must be a reading.
+  /// 0, which is unknown, stays. Between two readings in proportion, so that later is never earlier; outside of them as far from the
+  /// nearest one as on the host's clock. There must be a reading.
   std::uint64_t to_view_time(std::uint64_t host_ns) const noexcept;
 
  private:

@@ -19,10 +19,8 @@
 #include "base/process.hpp"
 #include "base/service_thread.hpp"
 #include "trace/definitions.hpp"
-#include "trace/view/view_buffers.hpp"
-#include "trace/view/view_clock.hpp"
+#include "trace/view/view_subscriber_impl.hpp"
 #include "xpu/base/clock.hpp"
-#include "xpu/trace/live_capture.hpp"
 #include "xpu/trace/view/errors.hpp"
 
 namespace xpu::trace::view {
@@ -44,78 +42,20 @@ class InCallbacks {
   const void* before_;
 };
 
-CaptureOptions capture_options_for(const Selection& selection, std::uint64_t max_bytes) {
-  const bool wants_calls = selection.wants_any_api();
-  CaptureOptions options;
-  options.host_exit_times = wants_calls;
-  options.calls = wants_calls;
-  options.waits = wants_calls || selection.is_enabled(ViewKind::synchronization);
-  options.memory = false;
-  options.annotations = false;
-  options.max_bytes = max_bytes;
-  return options;
-}
-
 }  // namespace
 
-struct ViewSubscriber::Impl {
-  explicit Impl(ViewSubscriberOptions given)
-      : options(given),
-        builder({.selection = {}, .max_open_operations = given.max_open_operations, .texts = TextSource::process},
-                [this](std::uint32_t writer, std::span<const std::byte> view) { put(writer, view); }) {
-    builder.add(encode_process(static_cast<std::uint64_t>(process), 0));
-  }
+ViewSubscriber::Impl::Impl(ViewSubscriberOptions given)
+    : options(given),
+      process(getpid()),
+      builder({.selection = {},
+               .max_open_operations = given.max_open_operations,
+               .texts = TextSource::process,
+               .correlation_for = [this](std::uint64_t operation) { return notes->correlation_for(operation); }},
+              [this](std::uint32_t writer, std::span<const std::byte> view) { put(writer, view); }) {
+  builder.add(encode_process(static_cast<std::uint64_t>(process), 0));
+}
 
-  bool is_elsewhere() const noexcept { return getpid() != process; }
-  ResultCode change_selection(const std::function<ResultCode(Selection&)>& change);
-  ResultCode record_what_is_selected(std::uint64_t now);
-  ResultCode start_delivering();
-
-  // The delivering thread, or whoever ends it: `round_mutex` is held, and `mutex` is not.
-  void run();
-  enum class RoundType : std::uint8_t { ordinary, flush, last };
-  void do_round(RoundType type);
-  bool take_records();
-  void rest_when_nothing_is_wanted();
-  void put(std::uint32_t writer, std::span<const std::byte> view);
-  void finish();
-
-  const ViewSubscriberOptions options;
-  const pid_t process = getpid();
-
-  /// Held for a whole round, the callbacks included. Before `mutex`, where both are needed.
-  std::mutex round_mutex;
-  std::unique_ptr<ViewBuffers> buffers;
-  ViewBuilder builder;
-  struct ClockChange {
-    std::uint64_t from_ns;
-    std::shared_ptr<ViewClock> clock;
-  };
-  std::vector<ClockChange> clocks;
-  std::uint64_t dropped_views = 0, bad_timestamps = 0;
-  unsigned quiet_rounds = 0;  // one after the other in which nothing was recorded
-  std::uint64_t requested_before = 0, completed_before = 0;  // of callbacks that were replaced
-  alignas(std::uint64_t) std::array<std::byte, sizeof(KernelView)> converted;
-
-  mutable std::mutex mutex;
-  std::condition_variable wake, round_done;
-  bool has_callbacks = false;
-  bool is_finished = false, quits = false;
-  Selection selection;
-  struct SelectionChange {
-    std::uint64_t from_ns;
-    Selection selection;
-  };
-  std::vector<SelectionChange> selection_changes;  // that the builder does not know of
-  std::unique_ptr<LiveCapture> capture;
-  bool is_capture_paused = false;
-  std::uint64_t flushes_wanted = 0, flushes_done = 0;
-  std::thread thread;
-  std::thread::id delivering;
-  std::function<std::uint64_t()> clock;
-  std::string problem;
-  ViewSubscriberStatistics statistics;
-};
+bool ViewSubscriber::Impl::is_elsewhere() const noexcept { return getpid() != process; }
 
 // ---- the end of the process
 
@@ -303,6 +243,32 @@ ResultCode ViewSubscriber::set_callbacks(BufferRequested requested, BufferComple
   return code;
 }
 
+CaptureOptions ViewSubscriber::Impl::capture_options() const {
+  const bool wants_calls = selection.wants_any_api() || callers_that_need_calls != 0;
+  CaptureOptions wanted;
+  wanted.host_exit_times = wants_calls;
+  wanted.calls = wants_calls;
+  wanted.waits = wants_calls || selection.is_enabled(ViewKind::synchronization);
+  wanted.memory = false;
+  wanted.annotations = false;
+  wanted.max_bytes = options.max_bytes;
+  return wanted;
+}
+
+bool ViewSubscriber::Impl::is_device_work_enabled() const {
+  const std::lock_guard lock(mutex);
+  for (const ViewKind kind : {ViewKind::kernel, ViewKind::memory_copy, ViewKind::memory_fill, ViewKind::peer_copy}) {
+    if (selection.is_enabled(kind)) return true;
+  }
+  return false;
+}
+
+void ViewSubscriber::Impl::need_calls(int difference) {
+  const std::lock_guard lock(mutex);
+  callers_that_need_calls += difference;
+  if (capture) capture->change(capture_options());
+}
+
 /// Begins, changes or pauses the capture. `mutex` is held.
 ResultCode ViewSubscriber::Impl::record_what_is_selected(std::uint64_t now) {
   if (!selection.is_any_enabled()) {
@@ -310,7 +276,7 @@ ResultCode ViewSubscriber::Impl::record_what_is_selected(std::uint64_t now) {
     selection_changes.push_back({now, selection});
     return ResultCode::success;
   }
-  const CaptureOptions wanted = capture_options_for(selection, options.max_bytes);
+  const CaptureOptions wanted = capture_options();
   if (!capture) {
     Result<std::unique_ptr<LiveCapture>> begun = LiveCapture::begin(wanted);
     if (!begun) {

@@ -8,117 +8,22 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstring>
-#include <map>
-#include <mutex>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "profiler/test_support/test_publisher.hpp"
-#include "trace/view/view_clock.hpp"
+#include "trace/test_support/view_receiver.hpp"
 #include "xpu/base/clock.hpp"
-#include "xpu/trace/view/errors.hpp"
 #include "xpu/trace/view/next_record.hpp"
 
 namespace xpu::trace::view {
 namespace {
 
 using profiler::test_support::TestPublisher;
+using test_support::Receiver;
 using std::chrono_literals::operator""ms;
 using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-
-/// Buffers as a program would provide them, and what came back in them.
-class Receiver {
- public:
-  explicit Receiver(std::size_t bytes = 64 << 10) : bytes_(bytes) {}
-  ~Receiver() { EXPECT_THAT(given_, IsEmpty()) << "a buffer was never completed"; }
-
-  ViewSubscriber::BufferRequested requested() {
-    return [this](std::byte** buffer, std::size_t* bytes) {
-      const std::lock_guard lock(mutex_);
-      ++requests_;
-      requesters_.insert(std::this_thread::get_id());
-      if (gives_nothing_) return;
-      auto* memory = reinterpret_cast<std::byte*>(new std::uint64_t[bytes_ / 8]);
-      given_.insert(memory);
-      *buffer = memory;
-      *bytes = bytes_;
-    };
-  }
-  ViewSubscriber::BufferCompleted completed() {
-    return [this](std::byte* buffer, std::size_t bytes, std::size_t used) {
-      const std::lock_guard lock(mutex_);
-      ++completions_;
-      used_.push_back(used);
-      completers_.insert(std::this_thread::get_id());
-      if (buffer == nullptr) {
-        EXPECT_EQ(used, 0u);
-        return;
-      }
-      EXPECT_EQ(bytes, bytes_);
-      EXPECT_EQ(given_.erase(buffer), 1u) << "completed twice, or not ours";
-      walk(buffer, used);
-      delete[] reinterpret_cast<std::uint64_t*>(buffer);
-    };
-  }
-  void give_nothing(bool nothing) { gives_nothing_ = nothing; }
-
-  std::size_t count(ViewKind kind) {
-    const std::lock_guard lock(mutex_);
-    return views_[kind].size();
-  }
-  template <typename View>
-  std::vector<View> all(ViewKind kind) {
-    const std::lock_guard lock(mutex_);
-    std::vector<View> views;
-    for (const std::vector<std::byte>& bytes : views_[kind]) std::memcpy(&views.emplace_back(), bytes.data(), sizeof(View));
-    return views;
-  }
-  std::vector<ViewKind> kinds() {
-    const std::lock_guard lock(mutex_);
-    return kinds_;
-  }
-  void forget() {
-    const std::lock_guard lock(mutex_);
-    views_.clear();
-    kinds_.clear();
-    used_.clear();
-  }
-  std::size_t requests() const { return requests_; }
-  std::size_t completions() const { return completions_; }
-  std::vector<std::size_t> used() const { return used_; }
-  const std::set<std::thread::id>& completers() const { return completers_; }
-  const std::set<std::thread::id>& requesters() const { return requesters_; }
-  std::size_t threads_in_one_buffer() const { return threads_in_one_buffer_; }
-
- private:
-  void walk(const std::byte* buffer, std::size_t used) {
-    std::set<std::uint32_t> threads;
-    const ViewHeader* record = nullptr;
-    while (next_record(buffer, used, &record) == ResultCode::success) {
-      const auto* bytes = reinterpret_cast<const std::byte*>(record);
-      views_[record->kind].emplace_back(bytes, bytes + view_bytes(record->kind));
-      kinds_.push_back(record->kind);
-      if (record->kind == ViewKind::kernel) threads.insert(reinterpret_cast<const KernelView*>(record)->thread);
-    }
-    threads_in_one_buffer_ = std::max(threads_in_one_buffer_, threads.size());
-  }
-
-  const std::size_t bytes_;
-  mutable std::mutex mutex_;
-  std::set<std::byte*> given_;
-  std::map<ViewKind, std::vector<std::vector<std::byte>>> views_;
-  std::vector<ViewKind> kinds_;
-  std::vector<std::size_t> used_;
-  std::set<std::thread::id> completers_, requesters_;
-  std::atomic<std::size_t> requests_ = 0, completions_ = 0;
-  std::atomic<bool> gives_nothing_ = false;
-  std::size_t threads_in_one_buffer_ = 0;
-};
 
 class ViewSubscriberTest : public testing::Test {
  protected:
@@ -250,7 +155,8 @@ TEST_F(ViewSubscriberTest, CallbacksMayUseTheInterface) {
                                        completed(buffer, bytes, used);
                                        if (++calls > 1) return;
                                        EXPECT_EQ(subscriber.flush(), ResultCode::bad_argument);
-                                       EXPECT_EQ(subscriber.set_callbacks(receiver.requested(), receiver.completed()), ResultCode::bad_argument);
+                                       EXPECT_EQ(subscriber.set_callbacks(receiver.requested(), receiver.completed()),
+                                                 ResultCode::bad_argument);
                                        EXPECT_EQ(subscriber.enable(ViewKind::memory_copy), ResultCode::success);
                                        EXPECT_GT(subscriber.timestamp(), 0u);
                                        subscriber.statistics();
@@ -465,27 +371,6 @@ TEST_F(ViewSubscriberTest, TimesAreThoseOfTheClockThatWasSetWhenTheyBegan) {
   EXPECT_EQ(kernels[1].end_ns - kernels[1].start_ns, 3'000u);
 }
 
-TEST(ViewClockTest, FollowsAClockThatRunsAtAnotherRateAndNeverGoesBack) {
-  std::uint64_t host_at_zero = now_ns(ClockDomain::monotonic);
-  ViewClock clock([&] { return 1'000 + 2 * (now_ns(ClockDomain::monotonic) - host_at_zero); });
-  ASSERT_EQ(clock.read(), ResultCode::success);
-  const std::uint64_t from = now_ns(ClockDomain::monotonic);
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  const std::uint64_t to = now_ns(ClockDomain::monotonic);
-  ASSERT_EQ(clock.read(), ResultCode::success);
-  const auto covered = static_cast<double>(clock.to_view_time(to) - clock.to_view_time(from));
-  EXPECT_NEAR(covered / static_cast<double>(to - from), 2.0, 0.05);
-  std::uint64_t last = 0;
-  for (std::uint64_t host = from - 1'000'000; host < to + 1'000'000; host += 1'000) {
-    const std::uint64_t view = clock.to_view_time(host);
-    ASSERT_GE(view, last);
-    last = view;
-  }
-  EXPECT_EQ(clock.to_view_time(0), 0u) << "unknown stays unknown";
-  host_at_zero += 15'000'000;  // it goes back
-  EXPECT_EQ(clock.read(), ResultCode::bad_timestamp);
-}
-
 // ---- the end
 
 TEST_F(ViewSubscriberTest, WhatHasNotEndedIsToldOfAtTheEnd) {
@@ -563,29 +448,6 @@ TEST_F(ViewSubscriberTest, AForkedChildIsRefusedAndEnds) {
   EXPECT_EQ(status, 0);
   ASSERT_EQ(subscriber.flush(), ResultCode::success);
   EXPECT_EQ(receiver.count(ViewKind::kernel), 1u);
-}
-
-// ---- codes
-
-TEST(ViewErrorsTest, EveryCodeThatIsAnErrorHasOneOfTheLibrary) {
-  int codes = 0;
-  for (std::uint32_t number = 0; number < 400; ++number) {
-    const auto code = static_cast<ResultCode>(number);
-    if (std::string(to_string(code)) == "INVALID") continue;
-    ++codes;
-    const Error error = to_error(code, "the call");
-    EXPECT_THAT(error.message, HasSubstr(to_string(code)));
-    const bool is_none = code == ResultCode::success || code == ResultCode::end_of_buffer;
-    EXPECT_EQ(error.message.find("no error") != std::string::npos, is_none) << error.message;
-    EXPECT_EQ(error.native_code, static_cast<std::int64_t>(number));
-  }
-  EXPECT_EQ(codes, 37);
-  EXPECT_EQ(to_error(ResultCode::bad_api_id, "x").code, ErrorCode::not_found);
-  EXPECT_EQ(to_error(ResultCode::no_callbacks_set, "x").code, ErrorCode::failed_precondition);
-  EXPECT_EQ(to_error(ResultCode::external_id_queue_empty, "x").code, ErrorCode::failed_precondition);
-  EXPECT_EQ(to_result_code(ErrorCode::invalid_argument), ResultCode::bad_argument);
-  EXPECT_EQ(to_result_code(ErrorCode::unavailable), ResultCode::tracing_not_initialized);
-  EXPECT_EQ(to_result_code(ErrorCode::internal), ResultCode::internal);
 }
 
 }  // namespace

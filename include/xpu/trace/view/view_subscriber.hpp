@@ -89,6 +89,7 @@ class XPU_EXPORT ViewSubscriber {
   struct Impl;
 
  private:
+  friend class CallbackSubscriber;
   std::unique_ptr<Impl> impl_;
 };
 
