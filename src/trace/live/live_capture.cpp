@@ -37,6 +37,8 @@ struct LiveCapture::Impl {
   ProcessInfo process;
   Manifest manifest;
   bool is_paused = false;
+  /// Paused, and what is distributed next is all its own: nobody wanted anything since.
+  bool is_owed_the_rest = false;
   std::uint64_t paused_at_ns = 0;
   bool is_finished = false;
   std::vector<RecordBuffer> waiting;
@@ -171,20 +173,22 @@ void hand_to(LiveCapture::Impl& capture, RecordBuffer buffer) {
   capture.waiting.push_back(std::move(buffer));
 }
 
+bool takes_everything(const LiveCapture::Impl& capture) { return !capture.is_paused || capture.is_owed_the_rest; }
+
 /// To every capture; those that are not paused share the memory.
 void hand_out(std::uint32_t chunk, std::span<const std::byte> records) XPU_REQUIRES(g_captures_mutex) {
   bool is_shared = false;
   for (LiveCapture::Impl* capture : g_captures->all) {
     make_room(*capture);
-    is_shared = is_shared || !capture->is_paused;
-    if (!capture->is_paused) continue;
+    is_shared = is_shared || takes_everything(*capture);
+    if (takes_everything(*capture)) continue;
     std::vector<std::byte> kept = copy_needed_while_paused(records, capture->paused_at_ns);
     if (!kept.empty()) hand_to(*capture, RecordBuffer(std::move(kept)));
   }
   if (!is_shared) return;
   const auto owner = std::make_shared<const Pin>(chunk);
   for (LiveCapture::Impl* capture : g_captures->all) {
-    if (!capture->is_paused) hand_to(*capture, RecordBuffer(records, owner));
+    if (takes_everything(*capture)) hand_to(*capture, RecordBuffer(records, owner));
   }
 }
 
@@ -221,7 +225,7 @@ void hand_out_losses(ChunkHeader& chunk, ChunkProgress& progress) XPU_REQUIRES(g
   for (LiveCapture::Impl* capture : g_captures->all) {
     make_room(*capture);
     // Who is paused lost nothing but ends.
-    std::vector<std::byte> own = capture->is_paused ? copy_needed_while_paused(news, capture->paused_at_ns) : news;
+    std::vector<std::byte> own = takes_everything(*capture) ? news : copy_needed_while_paused(news, capture->paused_at_ns);
     if (!own.empty()) hand_to(*capture, RecordBuffer(std::move(own)));
   }
 }
@@ -249,6 +253,7 @@ void distribute() XPU_REQUIRES(g_captures_mutex) {
     progress.handed_filtered = filtered;
     recycle_if_done(index, progress);
   }
+  for (LiveCapture::Impl* capture : g_captures->all) capture->is_owed_the_rest = false;
 }
 
 std::uint64_t count_filtered() XPU_REQUIRES(g_captures_mutex) {
@@ -339,11 +344,12 @@ void LiveCapture::pause() noexcept {
   if (impl_->is_finished || impl_->is_paused) return;
   impl_->is_paused = true;
   // Seen by all when it returns: whoever is let in has looked at the clock before it is looked at here.
-  update_wanted();
+  const std::uint32_t wanted = update_wanted();
   impl_->paused_at_ns = now_ns(probe::clock_domain());
-  impl_->is_paused = false;
-  distribute();  // all that was written until now is its own
-  impl_->is_paused = true;
+  // All that was written until now is its own. While nobody wants anything that stays so, and need not be looked at now, however much it
+  // is: whoever comes next distributes first.
+  impl_->is_owed_the_rest = true;
+  if (wanted != 0) distribute();
 }
 
 void LiveCapture::resume() noexcept {
