@@ -220,18 +220,21 @@ void forget_segment(bool chunks_are_ours) noexcept XPU_NO_THREAD_SAFETY_ANALYSIS
   if (Segment* segment = g_segment.exchange(nullptr)) g_inherited_writers += segment->header().writer_count.load(std::memory_order_relaxed);
 }
 
-void after_fork_in_child() {
+void after_fork_in_child() XPU_NO_THREAD_SAFETY_ANALYSIS {
   after_fork();
   // The parent goes on writing into its segment, which is mapped here too; nothing here may touch it.
   const bool was_in_memory = g_segment.load() != nullptr && g_segment.load()->is_in_memory();
   forget_segment(false);
   definitions().begin_child();
+  // Whoever reads what happens here is in the parent.
   internal::forget_callbacks_after_fork();
-  if (!was_in_memory) return;
-  // Whoever reads is in the parent.
-  probe::unsubscribe();
-  definitions().clear();
   internal::forget_captures_after_fork();
+  if (was_in_memory) {
+    probe::unsubscribe();
+    definitions().clear();
+  } else if (g_attachment != nullptr) {
+    internal::set_wanted(wanted_by(g_attachment->mode));
+  }
 }
 
 bool prepare_process_once() {
@@ -302,36 +305,41 @@ void detach() noexcept {
 
 namespace {
 
-Result<> check_that_nothing_is_attached() XPU_REQUIRES(g_claim_mutex) {
-  if (g_attachment == nullptr) return {};
-  return Error{ErrorCode::failed_precondition, fmt::format("this process is recorded into {} already", g_attachment->live_path)};
-}
-
 Error somebody_else_listens() { return Error{ErrorCode::failed_precondition, "somebody else listens to what happens in this process"}; }
 
 }  // namespace
 
-Result<> can_record_in_memory() {
-  const MutexLock lock(g_claim_mutex);
-  XPU_TRY(check_that_nothing_is_attached());
+Result<> can_capture() {
   const probe::Subscriber* listener = probe::subscriber();
   if (listener != nullptr && !internal::is_own_table(listener)) return somebody_else_listens();
   return {};
 }
 
-Result<Segment*> segment_in_memory() {
-  if (!prepare_process_once()) return Error{ErrorCode::unavailable, "no thread-specific key or fork handler is left"};
+std::uint32_t wanted_by_recording() noexcept {
   const MutexLock lock(g_claim_mutex);
-  XPU_TRY(check_that_nothing_is_attached());
-  if (Segment* segment = g_segment.load(std::memory_order_acquire)) return segment;
-  XPU_TRY_ASSIGN(Segment * segment, Segment::create_in_memory());
-  g_gave_up.store(false);
-  g_segment.store(segment, std::memory_order_release);
-  pin_this_library();
-  return segment;
+  return g_attachment == nullptr ? 0 : wanted_by(g_attachment->mode);
 }
 
-Result<> listen_in_memory(std::uint32_t wanted) noexcept {
+Result<Segment*> segment_for_captures() {
+  if (!prepare_process_once()) return Error{ErrorCode::unavailable, "no thread-specific key or fork handler is left"};
+  {
+    const MutexLock lock(g_claim_mutex);
+    if (g_attachment == nullptr) {
+      if (Segment* segment = g_segment.load(std::memory_order_acquire)) return segment;
+      XPU_TRY_ASSIGN(Segment * segment, Segment::create_in_memory());
+      g_gave_up.store(false);
+      g_segment.store(segment, std::memory_order_release);
+      pin_this_library();
+      return segment;
+    }
+  }
+  Segment* segment = segment_of_process();
+  if (segment != nullptr && !segment->is_off()) return segment;
+  return Error{ErrorCode::failed_precondition,
+               "the recording to which this process is attached was switched off, and nothing else can begin"};
+}
+
+Result<> listen_for_captures(std::uint32_t wanted) noexcept {
   internal::set_wanted(wanted);
   // What is published meanwhile by this thread is for the list of definitions only.
   ++t_state.depth;
@@ -342,12 +350,14 @@ Result<> listen_in_memory(std::uint32_t wanted) noexcept {
     listening = probe::subscribe(&internal::table_in_use());
   }
   --t_state.depth;
-  if (Segment* segment = g_segment.load(std::memory_order_acquire)) segment->definitions_missing.store(false, std::memory_order_release);
+  Segment* segment = g_segment.load(std::memory_order_acquire);
+  if (segment != nullptr && segment->is_in_memory()) segment->definitions_missing.store(false, std::memory_order_release);
   if (!listening) return somebody_else_listens();
   return {};
 }
 
-void stop_listening_in_memory() noexcept {
+void stop_listening() noexcept {
+  if (wanted_by_recording() != 0) return;
   probe::unsubscribe();
   definitions().clear();
 }

@@ -38,16 +38,19 @@ void close_segment() noexcept;
 /// `close_segment`, and then nobody listens any more; the next `attach` begins a new segment. No other thread may be publishing.
 void detach() noexcept;
 
-/// The segment that this process records into in its own memory, made at the first call and kept for ever; nobody listens yet. Errors:
-/// failed_precondition when the process is attached to a recording; unavailable and out_of_host_memory.
-Result<Segment*> segment_in_memory();
-/// failed_precondition when the process is attached to a recording, or when somebody else listens.
-Result<> can_record_in_memory();
+/// The segment that threads write into while a capture is under way: that of the recording to which the process is attached, or one in its
+/// own memory, made at the first call and kept for ever. Errors: failed_precondition when a recording was switched off; unavailable and
+/// out_of_host_memory.
+Result<Segment*> segment_for_captures();
+/// failed_precondition when somebody else listens.
+Result<> can_capture();
+/// What the recording to which this process is attached wants: a mask of probe::Wanted. 0 when it is attached to none.
+std::uint32_t wanted_by_recording() noexcept;
 /// Makes the trace the probe's subscriber, if it is not, and brings `definitions()` up to date: everything that lives is published again,
 /// and goes nowhere else. `wanted`: a mask of probe::Wanted. failed_precondition when somebody else listens. One thread at a time.
-Result<> listen_in_memory(std::uint32_t wanted) noexcept;
-/// Nobody listens any more. Publishers that are under way finish what they write. One thread at a time.
-void stop_listening_in_memory() noexcept;
+Result<> listen_for_captures(std::uint32_t wanted) noexcept;
+/// Nobody listens any more, where there is no recording. Publishers that are under way finish what they write. One thread at a time.
+void stop_listening() noexcept;
 
 /// Nothing more is recorded in this process, which the segment says with the reason.
 void switch_off(OffReason reason) noexcept;

@@ -195,8 +195,7 @@ ChunkHeader* Segment::take_within_limit() noexcept {
 ChunkHeader* Segment::take_chunk(std::uint32_t writer, std::uint32_t sequence, std::uint64_t now_ns) noexcept {
   // Always the lowest free one: the chunks that were recycled last are the ones whose pages and cache lines are warm, and chunks that are
   // not needed are never touched.
-  ChunkHeader* taken = is_in_memory_ ? take_within_limit()
-                                     : take_free_chunk(0, std::min(header_->chunk_count.load(std::memory_order_acquire), mapped_chunks_));
+  ChunkHeader* taken = is_in_memory_ ? take_within_limit() : take_free_chunk(0, chunk_count());
   if (taken == nullptr) return nullptr;
 
   // Whoever reads after a crash believes `committed` only, so it is nothing before the names are right.
@@ -209,6 +208,14 @@ ChunkHeader* Segment::take_chunk(std::uint32_t writer, std::uint32_t sequence, s
   taken->first_ns = now_ns;
   header_->chunks_taken.fetch_add(1, std::memory_order_relaxed);
   return taken;
+}
+
+void Segment::hand_over_full(ChunkHeader& chunk) noexcept {
+  if (const BeforeFull before_full = before_full_.load(std::memory_order_acquire)) {
+    const auto offset = static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&chunk) - base_);
+    before_full(*this, static_cast<std::uint32_t>((offset - kSegmentHeaderBytes) / kChunkBytes));
+  }
+  chunk.state.store(static_cast<std::uint32_t>(ChunkState::full), std::memory_order_release);
 }
 
 void Segment::set_chunk_limit(std::uint64_t chunks) noexcept {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -32,9 +33,11 @@ class Segment {
   ChunkHeader* take_chunk(std::uint32_t writer, std::uint32_t sequence, std::uint64_t now_ns) noexcept;
 
   bool is_in_memory() const noexcept { return is_in_memory_; }
-  // ---- In memory only; one thread at a time, while others take chunks.
-  std::uint32_t chunk_count() const noexcept { return header_->chunk_count.load(std::memory_order_acquire); }
+  /// Those that exist and are mapped.
+  std::uint32_t chunk_count() const noexcept { return std::min(header_->chunk_count.load(std::memory_order_acquire), mapped_chunks_); }
   ChunkHeader& chunk(std::uint32_t index) noexcept { return *reinterpret_cast<ChunkHeader*>(base_ + chunk_offset(index)); }
+
+  // ---- In memory only; one thread at a time, while others take chunks.
   /// How many chunks may be in use, those that nobody freed yet among them.
   void set_chunk_limit(std::uint64_t chunks) noexcept;
   std::uint32_t chunks_in_use() const noexcept { return chunks_in_use_.load(std::memory_order_relaxed); }
@@ -44,6 +47,11 @@ class Segment {
   void free_chunk(std::uint32_t index) noexcept;
   /// Gives the memory of free chunks from this one on back to the system.
   void give_back_free_chunks(std::uint32_t first) noexcept;
+
+  /// Called by a thread with the chunk that it has filled, before anybody may recycle it. Null: nobody wants to know.
+  using BeforeFull = void (*)(Segment& segment, std::uint32_t index) noexcept;
+  void set_before_full(BeforeFull function) noexcept { before_full_.store(function, std::memory_order_release); }
+  void hand_over_full(ChunkHeader& chunk) noexcept;
 
   /// The process leaves in good order. What is written afterwards (by late static destructors) still counts.
   void close() noexcept;
@@ -72,6 +80,7 @@ class Segment {
   const bool is_in_memory_;
   std::atomic<std::uint32_t> chunk_limit_{0};
   std::atomic<std::uint32_t> chunks_in_use_{0};
+  std::atomic<BeforeFull> before_full_{nullptr};
   /// Below it there is probably no free chunk.
   std::atomic<std::uint32_t> search_from_{0};
 };

@@ -76,7 +76,7 @@ bool Writer::write_thread() noexcept {
 
 void Writer::release_chunk() noexcept {
   if (chunk_ == nullptr) return;
-  chunk_->state.store(static_cast<std::uint32_t>(ChunkState::full), std::memory_order_release);
+  segment_.hand_over_full(*chunk_);
   chunk_ = nullptr;
   cursor_ = end_ = nullptr;
 }

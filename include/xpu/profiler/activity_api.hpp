@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "xpu/base/export.hpp"
@@ -14,6 +13,8 @@
 #include "xpu/trace/live_capture.hpp"
 
 namespace xpu::profiler {
+
+class UnfinishedOperations;
 
 /// Raw records as the tracer hands them over: of one thread, in the order of writing. Whoever links them may take buffers in any order.
 using ActivityBuffer = trace::RecordBuffer;
@@ -27,12 +28,12 @@ enum class CorrelationFamily : std::uint32_t { unknown = 1, custom_0 = 2, custom
 /// `pause`, `resume` and the two stacks are for any thread at any time; the rest has one owner.
 class XPU_EXPORT ActivityApi final : public RecordSource {
  public:
-  ActivityApi() = default;
+  ActivityApi();
   ~ActivityApi() override;
 
   /// Begins to record what these kinds are made of. `with_memory`: allocations as well. `max_bytes`: memory that records may take until
-  /// `disable`; what comes then is dropped and counted. Errors: failed_precondition when it is enabled, or when somebody else records this
-  /// process; unavailable, out_of_host_memory.
+  /// `disable`; what comes then is dropped and counted. Errors: failed_precondition when it is enabled, or as `LiveCapture::begin` answers
+  /// for this process; unavailable, out_of_host_memory.
   Result<> enable(ActivityKinds kinds, bool with_memory, std::uint64_t max_bytes);
   /// Whether what begins now is recorded. What began before is followed to its end. Neither waits for anything; both do nothing when it is
   /// not enabled, or is already so.
@@ -67,11 +68,6 @@ class XPU_EXPORT ActivityApi final : public RecordSource {
   Result<> for_each_batch(std::span<const trace::RecordKind> kinds, const Visitor& visit) const override;
 
  private:
-  struct Writer {
-    std::uint64_t last_seen = 0;       ///< Its newest operation.
-    std::uint64_t last_discarded = 0;  ///< Operations up to this one are none of ours.
-    std::uint64_t submitted = 0, ended = 0;
-  };
   void fetch();
   void count(const ActivityBuffer& buffer);
 
@@ -80,7 +76,7 @@ class XPU_EXPORT ActivityApi final : public RecordSource {
   std::vector<trace::ProcessInfo> processes_;
   std::vector<ActivityBuffer> buffers_;
   std::optional<ActivityBuffer> texts_;
-  std::unordered_map<std::uint32_t, Writer> writers_;
+  std::unique_ptr<UnfinishedOperations> unfinished_;
 };
 
 }  // namespace xpu::profiler

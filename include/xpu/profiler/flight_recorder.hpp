@@ -90,8 +90,8 @@ struct FlightRecorderOptions {
 /// no recorder: there `dump` is an error, `state` is empty, and everything else does nothing.
 class XPU_EXPORT FlightRecorder {
  public:
-  /// Errors: invalid_argument (a sentence names the option), not_found (no such folder), failed_precondition (recorded into a file already,
-  /// or another recorder waits for crashes), unavailable, out_of_host_memory.
+  /// Errors: invalid_argument (a sentence names the option), not_found (no such folder), failed_precondition (somebody else listens, or
+  /// another recorder waits for crashes), unavailable, out_of_host_memory.
   static Result<std::unique_ptr<FlightRecorder>> start(const FlightRecorderOptions& options = {});
   ~FlightRecorder();
   FlightRecorder(const FlightRecorder&) = delete;

@@ -42,10 +42,13 @@ class XPU_EXPORT RecordBuffer {
 /// What happens in this process, as records in memory, from the moment at which it begins. Several may be under way at a time, each sees
 /// everything. While none is, publishers find a null pointer and nothing is paid.
 ///
+/// Beside a recording (`xpu record`) a capture sees what is recorded: what it wants in addition is recorded, too, and what the recording
+/// filters or pauses is in neither. The thread that fills a chunk then copies it.
+///
 /// Thread-safe: publishers never wait for a capture, whatever is done with it. In a forked child nothing more comes.
 class XPU_EXPORT LiveCapture {
  public:
-  /// Errors: failed_precondition when the process is recorded into a file already; unavailable (no address space); out_of_host_memory.
+  /// Errors: failed_precondition when somebody else listens, or a recording was switched off; unavailable (no address space); out_of_host_memory.
   static Result<std::unique_ptr<LiveCapture>> begin(const CaptureOptions& options = {});
   /// As `finish`, if nobody did. Buffers that were taken stay.
   ~LiveCapture();

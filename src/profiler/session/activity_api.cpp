@@ -5,6 +5,7 @@
 
 #include "base/external_correlation.hpp"
 #include "profiler/session/capture_options.hpp"
+#include "profiler/session/unfinished_operations.hpp"
 #include "xpu/trace/records.hpp"
 
 namespace xpu::profiler {
@@ -30,6 +31,7 @@ trace::CaptureOptions capture_options(ActivityKinds kinds, bool with_memory, std
   return options;
 }
 
+ActivityApi::ActivityApi() : unfinished_(std::make_unique<UnfinishedOperations>()) {}
 ActivityApi::~ActivityApi() = default;
 
 Result<> ActivityApi::enable(ActivityKinds kinds, bool with_memory, std::uint64_t max_bytes) {
@@ -39,7 +41,7 @@ Result<> ActivityApi::enable(ActivityKinds kinds, bool with_memory, std::uint64_
   processes_ = {capture_->process()};
   buffers_.clear();
   texts_.reset();
-  writers_.clear();
+  unfinished_->clear();
   // Clocks are read while there is room: without a reading none of what fills the memory would have a place in time.
   trace::LiveCapture::harvest();
   return {};
@@ -66,11 +68,7 @@ void ActivityApi::drop_recorded() {
   }
   buffers_.clear();
   buffers_.emplace_back(std::move(kept));
-  for (auto& [id, writer] : writers_) {
-    writer.last_discarded = writer.last_seen;
-    writer.submitted = 0;
-    writer.ended = 0;
-  }
+  unfinished_->clear();
 }
 
 void ActivityApi::discard() {
@@ -82,6 +80,7 @@ void ActivityApi::discard() {
 }
 
 void ActivityApi::fetch() {
+  unfinished_->begin_batch();
   for (ActivityBuffer& buffer : capture_->take()) {
     count(buffer);
     buffers_.push_back(std::move(buffer));
@@ -93,24 +92,17 @@ void ActivityApi::count(const ActivityBuffer& buffer) {
     switch (static_cast<trace::RecordKind>(header.kind)) {
       case trace::RecordKind::operation_submitted: {
         const auto& record = reinterpret_cast<const trace::OperationSubmittedRecord&>(header);
-        if (record.queue_sequence == 0) return;  // the driver refused it
-        Writer& writer = writers_[trace::operation_writer(record.operation)];
-        writer.last_seen = std::max(writer.last_seen, trace::operation_counter(record.operation));
-        ++writer.submitted;
+        if (record.queue_sequence != 0) unfinished_->add(record.operation);  // else the driver refused it
         return;
       }
-      case trace::RecordKind::operation_completed: {
-        const auto& record = reinterpret_cast<const trace::OperationCompletedRecord&>(header);
-        Writer& writer = writers_[trace::operation_writer(record.operation)];
-        if (trace::operation_counter(record.operation) > writer.last_discarded) ++writer.ended;
+      case trace::RecordKind::operation_completed:
+        unfinished_->remove(reinterpret_cast<const trace::OperationCompletedRecord&>(header).operation);
         return;
-      }
-      case trace::RecordKind::loss: {
-        const auto& record = reinterpret_cast<const trace::LossRecord&>(header);
-        if ((header.flags & trace::kFlagCompletionLost) != 0)
-          writers_[trace::operation_writer(record.first_operation)].ended += record.count;
+      case trace::RecordKind::loss:
+        if ((header.flags & trace::kFlagCompletionLost) != 0) {
+          unfinished_->remove_unknown(reinterpret_cast<const trace::LossRecord&>(header).count);
+        }
         return;
-      }
       default: return;
     }
   });
@@ -122,11 +114,7 @@ void ActivityApi::flush() {
   fetch();
 }
 
-std::uint64_t ActivityApi::unfinished() const noexcept {
-  std::uint64_t sum = 0;
-  for (const auto& [id, writer] : writers_) sum += writer.submitted > writer.ended ? writer.submitted - writer.ended : 0;
-  return sum;
-}
+std::uint64_t ActivityApi::unfinished() const noexcept { return unfinished_->count(); }
 
 void ActivityApi::disable() {
   if (!is_enabled()) return;
@@ -140,7 +128,7 @@ void ActivityApi::disable() {
 
 void ActivityApi::forget() noexcept {
   buffers_.clear();
-  writers_.clear();
+  unfinished_->clear();
 }
 
 std::uint64_t ActivityApi::recorded_bytes() const noexcept {
