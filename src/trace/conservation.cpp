@@ -81,20 +81,11 @@ const Record& as(const RecordHeader& header) {
   return reinterpret_cast<const Record&>(header);
 }
 
-class Bookkeeper {
+/// What is known of each queue, and the figures that come of it.
+class Books {
  public:
-  Bookkeeper(const std::vector<ProcessInfo>& processes, const ReadBatches& read_batches, bool part_of_a_program)
-      : process_infos_(processes), read_batches_(read_batches), part_of_a_program_(part_of_a_program) {}
+  explicit Books(bool part_of_a_program) : part_of_a_program_(part_of_a_program) {}
 
-  Result<Conservation> run() {
-    XPU_TRY(read_queues());
-    XPU_TRY(read_operations());
-    close_books();
-    if (result_.total.pending != 0) XPU_TRY(list_pending());
-    return std::move(result_);
-  }
-
- private:
   QueueState& queue(std::size_t process, std::uint32_t id) {
     const QueueKey key{process, id};
     if (last_queue_ == nullptr || last_key_ != key) {
@@ -103,95 +94,50 @@ class Bookkeeper {
     }
     return *last_queue_;
   }
-
-  // First, because a sequence number means nothing before it is known where the queue's count began.
-  Result<> read_queues() {
-    const RecordKind kinds[] = {RecordKind::queue};
-    XPU_TRY(read_batches_(kinds, [&](std::size_t process, std::span<const std::byte> records) {
-      for_each_record(records, [&](const RecordHeader& header) {
-        if (header.kind != static_cast<std::uint16_t>(RecordKind::queue)) return;
-        const auto& record = as<QueueRecord>(header);
-        queue(process, record.queue).stretches.push_back({record.published_before});
-      });
-    }));
-    for (auto& [key, state] : queues_) {
-      auto& stretches = state.stretches;
-      std::sort(stretches.begin(), stretches.end(), [](const Stretch& left, const Stretch& right) { return left.before < right.before; });
-      const auto same = [](const Stretch& left, const Stretch& right) { return left.before == right.before; };
-      stretches.erase(std::unique(stretches.begin(), stretches.end(), same), stretches.end());
-    }
-    return {};
-  }
-
-  Result<> read_operations() {
-    const RecordKind kinds[] = {RecordKind::operation_submitted, RecordKind::operation_completed, RecordKind::loss};
-    return read_batches_(kinds, [&](std::size_t process, std::span<const std::byte> records) {
-      for_each_record(records, [&](const RecordHeader& header) {
-        switch (static_cast<RecordKind>(header.kind)) {
-          case RecordKind::operation_submitted: submitted(process, as<OperationSubmittedRecord>(header)); break;
-          case RecordKind::operation_completed: completed(process, as<OperationCompletedRecord>(header)); break;
-          case RecordKind::loss: lost(process, as<LossRecord>(header)); break;
-          default: break;
-        }
-      });
-    });
+  template <typename Visit>
+  void for_each_queue(Visit&& visit) {
+    for (auto& [key, state] : queues_) visit(state);
   }
 
   static bool refused(const OperationSubmittedRecord& record) {
     return (record.header.flags & kFlagFailed) != 0 && record.queue_sequence == 0;
   }
-
-  // Submission and completion of an operation may come in either order; whichever comes second knows that both are there.
-  void submitted(std::size_t process, const OperationSubmittedRecord& record) {
-    if (refused(record)) {
-      ++result_.refused_calls;
-      return;
-    }
-    const std::uint8_t before = operations_.set(process, record.operation, OperationSet::kSubmitted);
-    if ((before & OperationSet::kSubmitted) != 0) return;
-    QueueState& state = queue(process, record.queue);
+  void submitted(QueueState& state, const OperationSubmittedRecord& record) {
     state.saw_sequence(record.queue_sequence);
     ++state.on_record;
-    if ((before & OperationSet::kCompleted) != 0) count_recorded(state, before);
   }
-
-  void completed(std::size_t process, const OperationCompletedRecord& record) {
-    std::uint8_t bits = OperationSet::kCompleted;
-    if ((record.header.flags & kFlagFailed) != 0) bits |= OperationSet::kFailed;
-    if ((record.header.flags & kFlagUntimed) != 0) bits |= OperationSet::kUntimed;
-    if ((operations_.get(process, record.operation) & OperationSet::kCompleted) != 0) return;
-    const std::uint8_t before = operations_.set(process, record.operation, bits);
-    QueueState& state = queue(process, record.queue);
-    ++state.completions;
-    if ((before & OperationSet::kSubmitted) != 0) count_recorded(state, bits);
-  }
-
   static void count_recorded(QueueState& state, std::uint8_t bits) {
     ++state.recorded;
     if ((bits & OperationSet::kFailed) != 0) ++state.failed;
     if ((bits & OperationSet::kUntimed) != 0) ++state.untimed;
   }
-
-  void lost(std::size_t process, const LossRecord& record) {
+  static std::uint8_t bits_of(std::uint32_t completion_flags) {
+    std::uint8_t bits = OperationSet::kCompleted;
+    if ((completion_flags & kFlagFailed) != 0) bits |= OperationSet::kFailed;
+    if ((completion_flags & kFlagUntimed) != 0) bits |= OperationSet::kUntimed;
+    return bits;
+  }
+  /// Returns whether an operation's completion was dropped.
+  bool lost(std::size_t process, const LossRecord& record) {
     if ((record.header.flags & kFlagNotOperation) != 0) {
-      result_.other_records_lost += record.count;
-      return;
+      result.other_records_lost += record.count;
+      return false;
     }
-    if (record.count == 0) return;
+    if (record.count == 0) return false;
     losses_[{process, record.queue, record.cause}] += record.count;
     const bool completion = (record.header.flags & kFlagCompletionLost) != 0;
     QueueState& state = queue(process, record.queue);
     if (record.queue != 0) state.saw_sequence(record.last_sequence);
     (completion ? state.completions_lost : state.submissions_lost) += record.count;
-    if (completion) state.lost_ranges.push_back({record.first_operation, record.last_operation});
+    return completion;
   }
 
-  void close_books() {
+  /// Once, after everything was added.
+  void close(const std::vector<ProcessInfo>& processes) {
     std::vector<std::pair<QueueKey, const QueueState*>> sorted;
     for (const auto& [key, state] : queues_) sorted.emplace_back(key, &state);
     std::sort(sorted.begin(), sorted.end());
 
-    const std::vector<ProcessInfo>& processes = process_infos_;
     auto next = sorted.begin();
     for (std::size_t process = 0; process < processes.size(); ++process) {
       auto end = next;
@@ -199,26 +145,29 @@ class Bookkeeper {
       close_process(process, processes[process], std::span(next, end));
       next = end;
     }
-    for (const QueueBooks& books : result_.queues) {
-      result_.total.submitted += books.submitted;
-      result_.total.recorded += books.recorded;
-      result_.total.lost += books.lost;
-      result_.total.pending += books.pending;
-      result_.total.untimed += books.untimed;
-      result_.total.failed += books.failed;
+    for (const QueueBooks& books : result.queues) {
+      result.total.submitted += books.submitted;
+      result.total.recorded += books.recorded;
+      result.total.lost += books.lost;
+      result.total.pending += books.pending;
+      result.total.untimed += books.untimed;
+      result.total.failed += books.failed;
     }
-    result_.total.unexplained = unexplained(result_.total);
-    for (const auto& [key, count] : losses_) result_.losses.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), count});
+    result.total.unexplained = unexplained(result.total);
+    for (const auto& [key, count] : losses_) result.losses.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), count});
   }
 
+  Conservation result;
+
+ private:
   static std::int64_t unexplained(const QueueBooks& books) {
     return static_cast<std::int64_t>(books.submitted - books.recorded - books.lost - books.pending);
   }
   static std::uint64_t excess(std::uint64_t left, std::uint64_t right) { return left > right ? left - right : 0; }
 
   void close_process(std::size_t process, const ProcessInfo& info, std::span<const std::pair<QueueKey, const QueueState*>> states) {
-    result_.filtered += info.filtered;
-    result_.lost_before_any_chunk += info.lost_before_any_chunk;
+    result.filtered += info.filtered;
+    result.lost_before_any_chunk += info.lost_before_any_chunk;
     if (info.lost_before_any_chunk != 0)
       losses_[{process, 0, static_cast<std::uint32_t>(probe::LossCause::no_chunk)}] += info.lost_before_any_chunk;
 
@@ -274,20 +223,101 @@ class Bookkeeper {
         books.pending += gaps_pending;
       }
       books.unexplained = unexplained(books);
-      result_.queues.push_back(books);
+      result.queues.push_back(books);
     }
-    result_.total.lost += lost_somewhere + completions_lost_somewhere;
-    result_.total.submitted += lost_somewhere + completions_lost_somewhere;
+    result.total.lost += lost_somewhere + completions_lost_somewhere;
+    result.total.submitted += lost_somewhere + completions_lost_somewhere;
+  }
+
+  const bool part_of_a_program_;
+  std::unordered_map<QueueKey, QueueState, QueueKeyHash> queues_;
+  QueueKey last_key_{};
+  QueueState* last_queue_ = nullptr;
+  std::map<std::tuple<std::size_t, std::uint32_t, std::uint32_t>, std::uint64_t> losses_;  // by process, queue, cause
+};
+
+class Bookkeeper {
+ public:
+  Bookkeeper(const std::vector<ProcessInfo>& processes, const ReadBatches& read_batches, bool part_of_a_program)
+      : process_infos_(processes), read_batches_(read_batches), books_(part_of_a_program) {}
+
+  Result<Conservation> run() {
+    XPU_TRY(read_queues());
+    XPU_TRY(read_operations());
+    books_.close(process_infos_);
+    if (books_.result.total.pending != 0) XPU_TRY(list_pending());
+    return std::move(books_.result);
+  }
+
+ private:
+  // First, because a sequence number means nothing before it is known where the queue's count began.
+  Result<> read_queues() {
+    const RecordKind kinds[] = {RecordKind::queue};
+    XPU_TRY(read_batches_(kinds, [&](std::size_t process, std::span<const std::byte> records) {
+      for_each_record(records, [&](const RecordHeader& header) {
+        if (header.kind != static_cast<std::uint16_t>(RecordKind::queue)) return;
+        const auto& record = as<QueueRecord>(header);
+        books_.queue(process, record.queue).stretches.push_back({record.published_before});
+      });
+    }));
+    books_.for_each_queue([](QueueState& state) {
+      auto& stretches = state.stretches;
+      std::sort(stretches.begin(), stretches.end(), [](const Stretch& left, const Stretch& right) { return left.before < right.before; });
+      const auto same = [](const Stretch& left, const Stretch& right) { return left.before == right.before; };
+      stretches.erase(std::unique(stretches.begin(), stretches.end(), same), stretches.end());
+    });
+    return {};
+  }
+
+  Result<> read_operations() {
+    const RecordKind kinds[] = {RecordKind::operation_submitted, RecordKind::operation_completed, RecordKind::loss};
+    return read_batches_(kinds, [&](std::size_t process, std::span<const std::byte> records) {
+      for_each_record(records, [&](const RecordHeader& header) {
+        switch (static_cast<RecordKind>(header.kind)) {
+          case RecordKind::operation_submitted: submitted(process, as<OperationSubmittedRecord>(header)); break;
+          case RecordKind::operation_completed: completed(process, as<OperationCompletedRecord>(header)); break;
+          case RecordKind::loss: lost(process, as<LossRecord>(header)); break;
+          default: break;
+        }
+      });
+    });
+  }
+
+  // Submission and completion of an operation may come in either order; whichever comes second knows that both are there.
+  void submitted(std::size_t process, const OperationSubmittedRecord& record) {
+    if (Books::refused(record)) {
+      ++books_.result.refused_calls;
+      return;
+    }
+    const std::uint8_t before = operations_.set(process, record.operation, OperationSet::kSubmitted);
+    if ((before & OperationSet::kSubmitted) != 0) return;
+    QueueState& state = books_.queue(process, record.queue);
+    books_.submitted(state, record);
+    if ((before & OperationSet::kCompleted) != 0) Books::count_recorded(state, before);
+  }
+
+  void completed(std::size_t process, const OperationCompletedRecord& record) {
+    const std::uint8_t bits = Books::bits_of(record.header.flags);
+    if ((operations_.get(process, record.operation) & OperationSet::kCompleted) != 0) return;
+    const std::uint8_t before = operations_.set(process, record.operation, bits);
+    QueueState& state = books_.queue(process, record.queue);
+    ++state.completions;
+    if ((before & OperationSet::kSubmitted) != 0) Books::count_recorded(state, bits);
+  }
+
+  void lost(std::size_t process, const LossRecord& record) {
+    if (books_.lost(process, record))
+      books_.queue(process, record.queue).lost_ranges.push_back({record.first_operation, record.last_operation});
   }
 
   Result<> list_pending() {
-    for (auto& [key, state] : queues_) {
+    books_.for_each_queue([](QueueState& state) {
       // Sorted, with `last` the highest so far: then one look tells whether any range covers an operation.
       std::sort(state.lost_ranges.begin(), state.lost_ranges.end(),
                 [](const LostRange& left, const LostRange& right) { return left.first < right.first; });
       std::uint64_t highest = 0;
       for (LostRange& range : state.lost_ranges) range.last = highest = std::max(highest, range.last);
-    }
+    });
     const auto was_lost = [&](const QueueState& state, std::uint64_t operation) {
       const auto after = std::upper_bound(state.lost_ranges.begin(), state.lost_ranges.end(), operation,
                                           [](std::uint64_t left, const LostRange& right) { return left < right.first; });
@@ -301,32 +331,69 @@ class Bookkeeper {
       for_each_record(records, [&](const RecordHeader& header) {
         if (header.kind != static_cast<std::uint16_t>(RecordKind::operation_submitted)) return;
         const auto& record = as<OperationSubmittedRecord>(header);
-        if (refused(record) || (operations_.get(process, record.operation) & OperationSet::kCompleted) != 0) return;
-        if (was_lost(queue(process, record.queue), record.operation) || was_lost(queue(process, 0), record.operation)) return;
+        if (Books::refused(record) || (operations_.get(process, record.operation) & OperationSet::kCompleted) != 0) return;
+        if (was_lost(books_.queue(process, record.queue), record.operation) || was_lost(books_.queue(process, 0), record.operation)) return;
         oldest.push({process, record.queue, record.what, record.api, record.header.flags, record.operation, record.enter_ns});
         if (oldest.size() > kMaxListedPending) oldest.pop();
       });
     }));
-    result_.pending.resize(oldest.size());
-    for (std::size_t index = result_.pending.size(); index-- > 0; oldest.pop()) result_.pending[index] = oldest.top();
+    std::vector<PendingOperation>& pending = books_.result.pending;
+    pending.resize(oldest.size());
+    for (std::size_t index = pending.size(); index-- > 0; oldest.pop()) pending[index] = oldest.top();
     return {};
   }
 
   const std::vector<ProcessInfo>& process_infos_;
   const ReadBatches& read_batches_;
-  const bool part_of_a_program_;
-  Conservation result_;
+  Books books_;
   OperationSet operations_;
-  std::unordered_map<QueueKey, QueueState, QueueKeyHash> queues_;
-  QueueKey last_key_{};
-  QueueState* last_queue_ = nullptr;
-  std::map<std::tuple<std::size_t, std::uint32_t, std::uint32_t>, std::uint64_t> losses_;  // by process, queue, cause
 };
 
 }  // namespace
 
 Result<Conservation> check_conservation_of_part(const std::vector<ProcessInfo>& processes, const ReadBatches& read_batches) {
   return Bookkeeper(processes, read_batches, true).run();
+}
+
+struct RunningBooks::Impl {
+  Books books{true};
+};
+
+RunningBooks::RunningBooks() : impl_(std::make_unique<Impl>()) {}
+RunningBooks::~RunningBooks() = default;
+RunningBooks::RunningBooks(RunningBooks&&) noexcept = default;
+RunningBooks& RunningBooks::operator=(RunningBooks&&) noexcept = default;
+
+void RunningBooks::add(const QueueRecord& record) {
+  std::vector<Stretch>& stretches = impl_->books.queue(0, record.queue).stretches;
+  const auto place = std::lower_bound(stretches.begin(), stretches.end(), record.published_before,
+                                      [](const Stretch& left, std::uint32_t right) { return left.before < right; });
+  if (place == stretches.end() || place->before != record.published_before) stretches.insert(place, Stretch{record.published_before});
+}
+
+void RunningBooks::add(const OperationSubmittedRecord& record) {
+  if (Books::refused(record)) {
+    ++impl_->books.result.refused_calls;
+    return;
+  }
+  impl_->books.submitted(impl_->books.queue(0, record.queue), record);
+}
+
+void RunningBooks::add_recorded(std::uint32_t queue, std::uint32_t completion_flags) {
+  QueueState& state = impl_->books.queue(0, queue);
+  ++state.completions;
+  Books::count_recorded(state, Books::bits_of(completion_flags));
+}
+
+void RunningBooks::add(const LossRecord& record) { impl_->books.lost(0, record); }
+
+Conservation RunningBooks::close(const ProcessInfo& process, std::vector<PendingOperation> pending) && {
+  const auto older = [](const PendingOperation& left, const PendingOperation& right) { return left.enter_ns < right.enter_ns; };
+  std::sort(pending.begin(), pending.end(), older);
+  if (pending.size() > kMaxListedPending) pending.resize(kMaxListedPending);
+  impl_->books.close({process});
+  impl_->books.result.pending = std::move(pending);
+  return std::move(impl_->books.result);
 }
 
 Result<Conservation> check_conservation(const Recording& recording) {

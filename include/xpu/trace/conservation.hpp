@@ -3,12 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "xpu/base/export.hpp"
 #include "xpu/base/result.hpp"
 #include "xpu/trace/recording/recording.hpp"
+#include "xpu/trace/records.hpp"
 
 namespace xpu::trace {
 
@@ -61,6 +63,31 @@ XPU_EXPORT Result<Conservation> check_conservation(const Recording& recording);
 using ReadBatches = std::function<Result<>(std::span<const RecordKind> kinds, const Recording::Visitor& visit)>;
 /// The same for records of a part of a program's life: what was submitted outside of it may end within, and is in no figure.
 XPU_EXPORT Result<Conservation> check_conservation_of_part(const std::vector<ProcessInfo>& processes, const ReadBatches& read_batches);
+
+/// The same for records of this process that come little by little and are not kept: whoever joins them says which completions belong to a
+/// submission. Memory grows with queues and with how often they are described, not with operations. One owner at a time.
+class XPU_EXPORT RunningBooks {
+ public:
+  RunningBooks();
+  ~RunningBooks();
+  RunningBooks(RunningBooks&&) noexcept;
+  RunningBooks& operator=(RunningBooks&&) noexcept;
+
+  /// Before the submissions that came together with it.
+  void add(const QueueRecord& record);
+  /// Once each, in any order.
+  void add(const OperationSubmittedRecord& record);
+  void add(const LossRecord& record);
+  /// An operation that was submitted to this queue, and added, has its completion, which has these flags.
+  void add_recorded(std::uint32_t queue, std::uint32_t completion_flags);
+
+  /// Once. `pending`: those that have neither; the oldest are listed.
+  Conservation close(const ProcessInfo& process, std::vector<PendingOperation> pending) &&;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 /// Name of a loss cause: "no_chunk", "ring_full", …; "unknown" for other numbers.
 XPU_EXPORT const char* loss_cause_name(std::uint32_t cause) noexcept;
