@@ -80,7 +80,7 @@ struct RuntimeActivity : Activity {
   bool submits = false;  ///< It submitted, or tried to submit, a command.
   bool failed = false;
   bool duration_known = true;  ///< False: only the entry is on record (`--device-only`, or the process died inside).
-  /// Of the work that it submits; they live as long as the definitions.
+  /// Of the work that it submits; they live until the next `flush` or as long as the definitions.
   std::span<const ExternalId> external_ids = {};
 };
 
@@ -100,7 +100,7 @@ struct ExternalCorrelationActivity : Activity {
 struct DeviceActivity : Activity {
   const QueueDefinition* queue = nullptr;
   const RuntimeActivity* call = nullptr;  ///< The submitting call, or null when it is not on record, or not wanted.
-  /// What the program called it, also where the call is not told; they live as long as the definitions.
+  /// What the program called it, also where the call is not told; they live as long as those of a call.
   std::span<const ExternalId> external_ids = {};
   Command command = Command::other;
   CommandState state = CommandState::completed;

@@ -46,6 +46,12 @@ class XPU_EXPORT ActivityApi final : public RecordSource {
   void discard();
   /// Fetches everything that has ended by now, without a wait for what has not.
   void flush();
+  /// The same for what was told already: no publisher is asked.
+  void fetch();
+  /// Hands what was fetched over and keeps nothing of it, but for what `unfinished` says. Nothing is read from here afterwards.
+  std::vector<ActivityBuffer> take_fetched() noexcept;
+  /// Every text that records of now refer to, and the process.
+  ActivityBuffer texts() const;
   /// Operations among what was fetched whose end is not.
   std::uint64_t unfinished() const noexcept;
   /// `flush`, and then nothing more is recorded. Nothing to do when it is not enabled.
@@ -54,6 +60,7 @@ class XPU_EXPORT ActivityApi final : public RecordSource {
   /// Drops everything; after `disable`.
   void forget() noexcept;
 
+  /// Where nothing is taken away.
   const std::vector<ActivityBuffer>& buffers() const noexcept { return buffers_; }
   std::uint64_t recorded_bytes() const noexcept;
 
@@ -68,7 +75,6 @@ class XPU_EXPORT ActivityApi final : public RecordSource {
   Result<> for_each_batch(std::span<const trace::RecordKind> kinds, const Visitor& visit) const override;
 
  private:
-  void fetch();
   void count(const ActivityBuffer& buffer);
 
   std::unique_ptr<trace::LiveCapture> capture_;

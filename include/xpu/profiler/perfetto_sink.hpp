@@ -42,6 +42,7 @@ class XPU_EXPORT PerfettoSink final : public Sink {
   void handle_memory_activity(const MemoryActivity& activity) override;
   void handle_annotation_activity(const AnnotationActivity& activity) override;
   void handle_loss_activity(const LossActivity& activity) override;
+  Result<> flush(const LinkSummary& so_far) override;
   Result<> end(const LinkSummary& summary) override;
 
   /// Complete after `end`; `path` and `bytes` are for the owner of `write` to fill in.

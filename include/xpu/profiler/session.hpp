@@ -15,6 +15,7 @@
 #include "xpu/profiler/linker.hpp"
 #include "xpu/profiler/record_source.hpp"
 #include "xpu/profiler/sink.hpp"
+#include "xpu/trace/conservation.hpp"
 
 namespace xpu::profiler {
 
@@ -27,6 +28,18 @@ enum class SessionState : std::uint8_t {
   cancelled,
 };
 XPU_EXPORT std::string_view to_string(SessionState state) noexcept;
+
+class SessionStream;
+
+/// What is in memory of a session that is handed over while it goes on (`Session::advance`).
+struct StreamCounts {
+  std::uint64_t rounds = 0;
+  std::uint64_t fetched_bytes = 0;        ///< Records of all rounds.
+  std::uint64_t largest_round_bytes = 0;  ///< Of the round with the most.
+  std::uint64_t carried_operations = 0;   ///< Between the last round and the next: submitted, and not over.
+  std::uint64_t carried_bytes = 0;        ///< Their records.
+  std::uint64_t open_ranges = 0;
+};
 
 /// One look at a program: links the records of a source and hands each activity to every sink.
 ///
@@ -74,10 +87,24 @@ class XPU_EXPORT Session final : public Sink {
   Result<LinkSummary> run() { return run(sinks_); }
   /// The same for these sinks instead.
   Result<LinkSummary> run(std::vector<Sink*> sinks);
+  /// For a session that goes on for long: what is over by now is handed to the sinks of `add_sink`, and forgotten, so that memory holds the
+  /// records of one interval, what is not over, and what describes things. `run`, then once and for these sinks, hands over the rest; all
+  /// calls together hand over what `run` alone would have. Nothing else can be made of the session afterwards.
+  ///
+  /// While collecting or stopped; by the owner. Errors: failed_precondition, those of `Sink::flush`.
+  Result<> advance();
+  /// Of a session that was advanced.
+  StreamCounts stream_counts() const noexcept;
+  /// The same after `run`, once: submitted, recorded, lost and pending, which `make_report` says of other sessions.
+  Result<trace::Conservation> take_stream_books();
+  /// Between two rounds: takes over what was written, which otherwise takes room where records are written. Returns what waits for the next
+  /// round, in bytes.
+  std::uint64_t fetch();
+
   /// `collect`, unless that was done, or there is nothing to be done for it.
   Result<> collect_if_live();
   /// Of the last `run`, which must have been.
-  const Definitions& definitions() const noexcept { return linker_->definitions(); }
+  const Definitions& definitions() const noexcept;
   const RecordSource& source() const noexcept { return source_; }
 
   void begin(const SessionInfo& info) override;
@@ -94,6 +121,7 @@ class XPU_EXPORT Session final : public Sink {
   void handle_memory_activity(const MemoryActivity& activity) override;
   void handle_annotation_activity(const AnnotationActivity& activity) override;
   void handle_loss_activity(const LossActivity& activity) override;
+  Result<> flush(const LinkSummary& so_far) override;
   Result<> end(const LinkSummary& summary) override;
 
  private:
@@ -110,6 +138,7 @@ class XPU_EXPORT Session final : public Sink {
   SessionState state_ = SessionState::created;
   bool is_paused_ = false;
   std::unique_ptr<Linker> linker_;
+  std::unique_ptr<SessionStream> stream_;  // once it was advanced
   std::vector<Sink*> sinks_;
   std::vector<Sink*> running_;   // of the run that is under way
   bool shows_last_call_ = true;  // a command comes right behind its call

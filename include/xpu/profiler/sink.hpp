@@ -26,10 +26,12 @@ struct LinkSummary {
 /// What is known before the first activity.
 struct SessionInfo {
   const trace::Manifest* manifest = nullptr;
-  const Definitions* definitions = nullptr;  ///< Lives as long as the session; devices, clocks and queues are complete.
+  const Definitions* definitions = nullptr;  ///< Lives as long as the session; devices, clocks and queues are complete, unless `goes_on`.
   std::uint64_t commands = 0;                ///< That are about to come, roughly: for a progress bar.
   /// Where a time axis begins: the program's start or, where that is not known, that of the first command.
   std::int64_t origin_ns = 0;
+  /// Told while the program goes on (`StreamingExport`): devices, clocks and queues may still come, and `commands` is not known.
+  bool goes_on = false;
 };
 
 /// Takes activities in the order in which they become known, not in that of time; a command comes right behind its call. One thread at a
@@ -55,6 +57,9 @@ class XPU_EXPORT Sink {
   virtual void handle_memory_activity(const MemoryActivity&) {}
   virtual void handle_annotation_activity(const AnnotationActivity&) {}
   virtual void handle_loss_activity(const LossActivity&) {}
+  /// Where what is told goes on: now and then, with the figures until now. What was told is whole, and may be all there will ever be: it
+  /// should get to where it is safe.
+  virtual Result<> flush(const LinkSummary&) { return {}; }
   virtual Result<> end(const LinkSummary&) { return {}; }
 };
 

@@ -1,9 +1,8 @@
 #include "profiler/link/completion_index.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
-
-#include "profiler/link/lanes.hpp"
 
 namespace xpu::profiler {
 namespace {
@@ -24,9 +23,30 @@ TickDistance distance(std::uint64_t from, std::uint64_t to, std::uint32_t valid_
   return {ticks, ticks <= mask / 2};
 }
 
+bool starts_before(const Completion* a, const Completion* b) {
+  return a->start_ns != b->start_ns ? a->start_ns < b->start_ns : a->duration_ns < b->duration_ns;
+}
+
 }  // namespace
 
-void CompletionIndex::add(std::size_t process, const trace::OperationCompletedRecord& record) {
+void ErrorCounts::add(std::uint32_t error_ns) {
+  largest_ns_ = std::max(largest_ns_, error_ns);
+  constexpr int kExactBits = 16;
+  const int inexact_bits = std::max(static_cast<int>(std::bit_width(error_ns)) - kExactBits, 0);
+  ++counts_[error_ns | ((std::uint32_t{1} << inexact_bits) - 1)];
+  ++total_;
+}
+
+std::uint32_t ErrorCounts::median_ns() const {
+  std::uint64_t seen = 0;
+  for (const auto& [error_ns, count] : counts_) {
+    seen += count;
+    if (seen > (total_ - 1) / 2) return std::min(error_ns, largest_ns_);
+  }
+  return 0;
+}
+
+void CompletionIndex::add(std::size_t process, const trace::OperationCompletedRecord& record, CompletionAge age) {
   if (process >= processes_.size()) return;
   Writer& writer = processes_[process].writers[trace::operation_writer(record.operation)];
   Completion& completion = writer.completions[trace::operation_counter(record.operation)];
@@ -41,7 +61,8 @@ void CompletionIndex::add(std::size_t process, const trace::OperationCompletedRe
   completion.submit_before_ns = record.submit;
   completion.queue = record.queue;
   completion.status = record.status;
-  std::uint16_t flags = Completion::kPresent | kRaw;
+  std::uint16_t flags = Completion::kPresent | kRaw | age;
+  if (record.header.flags & trace::kFlagUntimed) flags |= Completion::kUntimed;
   if (record.header.flags & trace::kFlagFailed) flags |= Completion::kFailed;
   if (record.header.flags & trace::kFlagUnfinishedAtExit) flags |= Completion::kUnfinished;
   const bool has_times =
@@ -55,11 +76,6 @@ void CompletionIndex::add(std::size_t process, const trace::CopyDetailRecord& re
   processes_[process].writers[trace::operation_writer(record.operation)].copies.push_back(
       {trace::operation_counter(record.operation), record.bytes, record.source_type, record.destination_type, record.direction,
        record.peer_device});
-}
-
-void CompletionIndex::add(std::size_t process, const trace::LossRecord& record) {
-  if (process >= processes_.size() || (record.header.flags & trace::kFlagCompletionLost) == 0 || record.count == 0) return;
-  processes_[process].losses[record.queue].push_back({record.first_operation, record.last_operation});
 }
 
 template <typename Visit>
@@ -80,9 +96,14 @@ bool CompletionIndex::needs_host_hints(DefinitionTable& definitions) const {
   return false;
 }
 
+/// A young completion may be of a queue that has not been described yet.
+bool CompletionIndex::is_of_unknown_queue(std::size_t process, const Completion& completion, const DefinitionTable& definitions) {
+  return completion.has(Completion::kYoung) && !definitions.has_queue(process, completion.queue);
+}
+
 void CompletionIndex::set_host_hint(std::size_t process, std::uint64_t operation, std::uint64_t enter_ns, DefinitionTable& definitions) {
   Completion* completion = find(process, operation);
-  if (completion == nullptr || (completion->flags & kRaw) == 0) return;
+  if (completion == nullptr || (completion->flags & kRaw) == 0 || is_of_unknown_queue(process, *completion, definitions)) return;
   const DeviceClock& clock = definitions.clock(*definitions.queue(process, completion->queue).clock);
   if (clock.wraps()) map_times(*completion, clock, enter_ns);
 }
@@ -124,24 +145,77 @@ void CompletionIndex::map_times(Completion& completion, const DeviceClock& clock
   completion.start_ns = static_cast<std::int64_t>(std::min(clock.map.ticks_to_ns(start), kLatest));
 }
 
-void CompletionIndex::place(DefinitionTable& definitions) {
+void CompletionIndex::sort_copies() {
   for (Process& process : processes_) {
     process.writers.for_each([](std::uint64_t, Writer& writer) {
       std::stable_sort(writer.copies.begin(), writer.copies.end(),
                        [](const CopyFacts& a, const CopyFacts& b) { return a.counter < b.counter; });
     });
-    process.losses.for_each([](std::uint64_t, std::vector<Range>& ranges) {
-      std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.first < b.first; });
-      // `last` becomes the highest so far: then one look tells whether any range covers an operation.
-      std::uint64_t highest = 0;
-      for (Range& range : ranges) range.last = highest = std::max(highest, range.last);
-    });
   }
+}
+
+void CompletionIndex::map_all_times(DefinitionTable& definitions) {
   for_each_completion([&](std::size_t process, Completion& completion) {
-    if (completion.flags & kRaw) map_times(completion, definitions.clock(*definitions.queue(process, completion.queue).clock), 0);
+    if ((completion.flags & kRaw) != 0 && !is_of_unknown_queue(process, completion, definitions))
+      map_times(completion, definitions.clock(*definitions.queue(process, completion.queue).clock), 0);
   });
+}
+
+void CompletionIndex::place(DefinitionTable& definitions) {
+  sort_copies();
+  map_all_times(definitions);
   collect_errors(definitions);
   find_lanes(definitions);
+}
+
+void CompletionIndex::place_ready(DefinitionTable& definitions, PlacingState& state, bool is_last) {
+  sort_copies();
+  map_all_times(definitions);
+  const auto is_certain = [&](std::size_t process, const Completion& completion) {
+    if (is_last || completion.has(Completion::kCarried)) return true;
+    if (completion.has(Completion::kYoung)) return false;
+    if (!completion.has(Completion::kTimed)) return true;
+    const DeviceClock& clock = definitions.clock(*definitions.queue(process, completion.queue).clock);
+    return completion.has(Completion::kPlaced) && completion.start_ns <= clock.known_until_ns;
+  };
+  std::vector<std::vector<Completion*>> commands(definitions.definitions().queues.size());
+  std::vector<Completion*> last_certain(commands.size(), nullptr);
+  for_each_completion([&](std::size_t process, Completion& completion) {
+    const bool certain = is_certain(process, completion);
+    if ((completion.flags & kRaw) != 0) return;
+    if (!completion.has(Completion::kPlaced)) {
+      if (certain) completion.flags |= Completion::kReady;
+      return;
+    }
+    const QueueDefinition& its_queue = definitions.queue(process, completion.queue);
+    // Where commands end in any order, a young one is no predecessor of those that are not.
+    if (!certain && its_queue.out_of_order) return;
+    const std::uint32_t queue = its_queue.index;
+    commands[queue].push_back(&completion);
+    if (certain && (last_certain[queue] == nullptr || !starts_before(&completion, last_certain[queue]))) last_certain[queue] = &completion;
+  });
+  if (state.lanes.size() < commands.size()) state.lanes.resize(commands.size());
+  for (std::size_t queue = 0; queue < commands.size(); ++queue) {
+    if (last_certain[queue] == nullptr) continue;
+    sort_by_start(commands[queue]);
+    for (Completion* completion : commands[queue]) {
+      if (starts_before(last_certain[queue], completion)) break;
+      place_on(state.lanes[queue], *completion);
+      completion->flags |= Completion::kReady;
+    }
+  }
+  state.errors.resize(std::max(state.errors.size(), definitions.definitions().clocks.size()));
+  for_each_completion([&](std::size_t process, Completion& completion) {
+    if (completion.has(Completion::kPlaced) && completion.has(Completion::kReady))
+      state.errors[definitions.queue(process, completion.queue).clock->index].add(completion.error_ns);
+  });
+}
+
+void CompletionIndex::set_errors(DefinitionTable& definitions, const PlacingState& state) {
+  for (const ClockDefinition& clock : definitions.definitions().clocks) {
+    if (clock.index >= state.errors.size() || state.errors[clock.index].is_empty()) continue;
+    definitions.set_error(clock, state.errors[clock.index].median_ns(), state.errors[clock.index].largest_ns());
+  }
 }
 
 void CompletionIndex::collect_errors(DefinitionTable& definitions) {
@@ -159,6 +233,17 @@ void CompletionIndex::collect_errors(DefinitionTable& definitions) {
   }
 }
 
+/// Ties in the order of writers and counters, which the list has.
+void CompletionIndex::sort_by_start(std::vector<Completion*>& commands) {
+  if (!std::is_sorted(commands.begin(), commands.end(), starts_before)) std::stable_sort(commands.begin(), commands.end(), starts_before);
+}
+
+void CompletionIndex::place_on(LaneAssigner& lanes, Completion& completion) {
+  const Placement placement = lanes.place({completion.start_ns, completion.duration_ns, completion.error_ns});
+  completion.lane = placement.lane;
+  completion.nudge_ns = placement.nudge_ns;
+}
+
 void CompletionIndex::find_lanes(DefinitionTable& definitions) {
   // Commands of an in-order queue that one thread feeds lie in the index in the order of their starts, so lanes come out of one sweep.
   // Where that fails, the queue is done again from a sorted list, which only then costs memory.
@@ -169,11 +254,6 @@ void CompletionIndex::find_lanes(DefinitionTable& definitions) {
     bool sorted = true;
   };
   std::vector<Sweep> sweeps(definitions.definitions().queues.size());
-  const auto place_on = [](LaneAssigner& lanes, Completion& completion) {
-    const Placement placement = lanes.place({completion.start_ns, completion.duration_ns, completion.error_ns});
-    completion.lane = placement.lane;
-    completion.nudge_ns = placement.nudge_ns;
-  };
   for_each_completion([&](std::size_t process, Completion& completion) {
     if (!completion.has(Completion::kPlaced)) return;
     Sweep& sweep = sweeps[definitions.queue(process, completion.queue).index];
@@ -195,10 +275,7 @@ void CompletionIndex::find_lanes(DefinitionTable& definitions) {
     if (!sweeps[queue].sorted) unsorted[queue].push_back(&completion);
   });
   for (std::vector<Completion*>& commands : unsorted) {
-    // Ties in the order of writers and counters, which the list has.
-    std::stable_sort(commands.begin(), commands.end(), [](const Completion* a, const Completion* b) {
-      return a->start_ns != b->start_ns ? a->start_ns < b->start_ns : a->duration_ns < b->duration_ns;
-    });
+    sort_by_start(commands);
     LaneAssigner lanes;
     for (Completion* completion : commands) place_on(lanes, *completion);
     commands = {};
@@ -224,18 +301,6 @@ const CopyFacts* CompletionIndex::find_copy(std::size_t process, std::uint64_t o
     writer->next_copy = static_cast<std::size_t>(found - copies.begin());
   }
   return &copies[writer->next_copy++];
-}
-
-bool CompletionIndex::was_lost(std::size_t process, std::uint32_t queue, std::uint64_t operation) const noexcept {
-  const auto covered_by_losses_of = [&](std::uint32_t losing_queue) {
-    const std::vector<Range>* ranges = processes_[process].losses.find(losing_queue);
-    if (ranges == nullptr) return false;
-    const auto after = std::upper_bound(ranges->begin(), ranges->end(), operation,
-                                        [](std::uint64_t wanted, const Range& range) { return wanted < range.first; });
-    return after != ranges->begin() && operation <= std::prev(after)->last;
-  };
-  constexpr std::uint32_t kUnknownQueue = 0;
-  return covered_by_losses_of(queue) || covered_by_losses_of(kUnknownQueue);
 }
 
 }  // namespace xpu::profiler

@@ -1,6 +1,8 @@
 #include "profiler/link/definition_table.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/probe.hpp"
 #include "profiler/link/demangle.hpp"
@@ -24,8 +26,11 @@ std::string identity_of(const std::string& name, const std::string& driver, cons
 
 }  // namespace
 
-DefinitionTable::DefinitionTable(const RecordSource& source)
-    : source_processes_(source.processes()), processes_(source_processes_.size()), equal_devices_(processes_.size()) {
+DefinitionTable::DefinitionTable(const RecordSource& source, std::size_t most_readings)
+    : source_processes_(source.processes()),
+      most_readings_(most_readings),
+      processes_(source_processes_.size()),
+      equal_devices_(processes_.size()) {
   for (const trace::ProcessInfo& info : source_processes_) {
     ProcessDefinition& process = definitions_.processes.emplace_back();
     process.index = static_cast<std::uint32_t>(definitions_.processes.size() - 1);
@@ -35,7 +40,7 @@ DefinitionTable::DefinitionTable(const RecordSource& source)
   }
 }
 
-void DefinitionTable::add(std::size_t process_index, const trace::RecordHeader& header) {
+void DefinitionTable::add(std::size_t process_index, const trace::RecordHeader& header, bool is_young) {
   if (process_index >= processes_.size()) return;
   Process& process = processes_[process_index];
   switch (static_cast<RecordKind>(header.kind)) {
@@ -50,23 +55,26 @@ void DefinitionTable::add(std::size_t process_index, const trace::RecordHeader& 
       }
       break;
     case RecordKind::thread:
-      if (const auto* record = record_cast<trace::ThreadRecord>(header)) process.threads[record->thread].record = *record;
+      if (const auto* record = record_cast<trace::ThreadRecord>(header)) keep(process.threads[record->thread], *record, is_young);
       break;
     case RecordKind::device:
       if (const auto* record = record_cast<trace::DeviceRecord>(header)) {
-        std::optional<trace::DeviceRecord>& slot = process.devices[record->device].record;
+        Device& device = process.devices[record->device];
         // Described again when its clock became known; in which order the two are read is open.
-        if (!slot || record->clock_domain != 0) slot = *record;
+        if (device.record && record->clock_domain == 0) break;
+        if (!device.record) device.is_young = is_young;
+        device.record = *record;
+        device.is_changed = true;
       }
       break;
     case RecordKind::queue:
-      if (const auto* record = record_cast<trace::QueueRecord>(header)) process.queues[record->queue].record = *record;
+      if (const auto* record = record_cast<trace::QueueRecord>(header)) keep(process.queues[record->queue], *record, is_young);
       break;
     case RecordKind::kernel:
-      if (const auto* record = record_cast<trace::KernelRecord>(header)) process.kernels[record->what].record = *record;
+      if (const auto* record = record_cast<trace::KernelRecord>(header)) keep(process.kernels[record->what], *record, is_young);
       break;
     case RecordKind::geometry:
-      if (const auto* record = record_cast<trace::GeometryRecord>(header)) process.geometries[record->geometry].record = *record;
+      if (const auto* record = record_cast<trace::GeometryRecord>(header)) keep(process.geometries[record->geometry], *record, is_young);
       break;
     case RecordKind::annotation:
       if (const auto* record = record_cast<trace::AnnotationRecord>(header)) {
@@ -76,7 +84,7 @@ void DefinitionTable::add(std::size_t process_index, const trace::RecordHeader& 
       }
       break;
     case RecordKind::clock_reading:
-      if (const auto* record = record_cast<trace::ClockReadingRecord>(header)) add_reading(process_index, *record);
+      if (const auto* record = record_cast<trace::ClockReadingRecord>(header)) add_reading(process_index, *record, is_young);
       break;
     default: break;
   }
@@ -84,21 +92,22 @@ void DefinitionTable::add(std::size_t process_index, const trace::RecordHeader& 
 
 void DefinitionTable::add_text(Process& process, const trace::StringRecord& record) {
   Text& text = process.texts[record.id];
+  if (text.known && !text.continues) return;  // told again
   const std::string_view piece = text_behind(record, record.bytes);
-  if (text.continues) {
-    text.text += piece;
-  } else if (!text.known) {
-    text.text = piece;
-  }
+  text.text += piece;
   text.known = true;
   text.continues = (record.header.flags & trace::kFlagContinues) != 0;
 }
 
-void DefinitionTable::add_reading(std::size_t process, const trace::ClockReadingRecord& record) {
+void DefinitionTable::add_reading(std::size_t process, const trace::ClockReadingRecord& record, bool is_young) {
   // A reading against another host clock says nothing about ours.
   if (record.domain != 0 && record.domain != static_cast<std::uint32_t>(source_processes_[process].domain)) return;
   Device& device = processes_[process].devices[record.device];
+  if (!device.record && device.readings == 0) device.is_young = is_young;
+  if (device.points.size() >= most_readings_) thin_out(device.points);
   device.points.push_back({record.host_before_ns, record.host_after_ns, record.device_ticks, record.error_ps});
+  device.is_changed = true;
+  ++device.readings;
   if (record.header.flags == kNativeMethod) ++device.own_readings;
 }
 
@@ -106,21 +115,25 @@ void DefinitionTable::finish() {
   for (std::size_t index = 0; index < processes_.size(); ++index) {
     Process& process = processes_[index];
     process.devices.for_each([&](std::uint64_t id, Device& entry) {
-      if (entry.record || !entry.points.empty()) device(index, static_cast<std::uint32_t>(id));
+      if (!entry.record && entry.readings == 0) return;
+      if (!std::exchange(entry.is_young, false)) device(index, static_cast<std::uint32_t>(id));
+      if (entry.is_changed && entry.definition != nullptr) make_clock(index, entry);
     });
-    process.threads.for_each([&](std::uint64_t id, auto& entry) {
-      if (entry.record) thread(index, static_cast<std::uint32_t>(id));
-    });
-    process.queues.for_each([&](std::uint64_t id, auto& entry) {
-      if (entry.record) queue(index, static_cast<std::uint32_t>(id));
-    });
-    process.kernels.for_each([&](std::uint64_t id, auto& entry) {
-      if (entry.record) kernel(index, static_cast<std::uint32_t>(id));
-    });
-    process.geometries.for_each([&](std::uint64_t id, auto& entry) {
-      if (entry.record) geometry(index, static_cast<std::uint32_t>(id));
-    });
+    const auto make_all = [&](auto& entries, auto make) {
+      entries.for_each([&](std::uint64_t id, auto& entry) {
+        if (entry.record && !std::exchange(entry.is_young, false)) (this->*make)(index, static_cast<std::uint32_t>(id));
+      });
+    };
+    make_all(process.threads, &DefinitionTable::thread);
+    make_all(process.queues, &DefinitionTable::queue);
+    make_all(process.kernels, &DefinitionTable::kernel);
+    make_all(process.geometries, &DefinitionTable::geometry);
   }
+}
+
+bool DefinitionTable::has_queue(std::size_t process, std::uint32_t id) const noexcept {
+  const auto* entry = processes_[process].queues.find(id);
+  return entry != nullptr && entry->definition != nullptr;
 }
 
 std::string_view DefinitionTable::text(std::size_t process, std::uint32_t id) const {
@@ -155,25 +168,48 @@ DefinitionTable::Device& DefinitionTable::device(std::size_t process, std::uint3
   clock.index = static_cast<std::uint32_t>(definitions_.clocks.size() - 1);
   clock.process = &definitions_.processes[process];
   clock.device = merged;
+  entry.clock = &clock;
+  clocks_.emplace_back();
+  make_clock(process, entry);
+  return entry;
+}
+
+void DefinitionTable::make_clock(std::size_t process, Device& entry) {
+  const trace::DeviceRecord record = entry.record.value_or(trace::DeviceRecord{});
+  ClockDefinition& clock = definitions_.clocks[entry.clock->index];
   clock.domain = static_cast<ClockDomain>(record.clock_domain);
   clock.tick_numerator = record.tick_numerator;
   clock.tick_denominator = record.tick_denominator;
-  clock.readings = entry.points.size();
-  entry.clock = &clock;
+  clock.readings = entry.readings;
+  entry.is_changed = false;
 
-  DeviceClock& working = clocks_.emplace_back();
+  const bool goes_on = most_readings_ != SIZE_MAX;
+  std::vector<trace::ClockPoint> points = goes_on ? entry.points : std::exchange(entry.points, {});
+  DeviceClock& working = clocks_[clock.index];
   working.counts = record.tick_numerator != 0 && record.tick_denominator != 0 && record.valid_bits >= 1;
-  if (working.counts) {
-    working.unit = {record.tick_numerator, record.tick_denominator, record.valid_bits > 64 ? 64 : record.valid_bits};
-    // Where the driver says that its clock is ours there is nothing to map. What was only observed to be so is mapped as any other.
-    const bool is_host_clock = record.clock_domain != 0 && clock.domain == source_processes_[process].domain && record.valid_bits >= 64 &&
-                               record.tick_numerator == record.tick_denominator && entry.own_readings != 0 &&
-                               entry.own_readings == entry.points.size();
-    working.map =
-        is_host_clock ? trace::ClockMap::of_host_clock(entry.points.size()) : trace::ClockMap(std::move(entry.points), working.unit);
+  if (!working.counts) return;
+  working.unit = {record.tick_numerator, record.tick_denominator, record.valid_bits > 64 ? 64 : record.valid_bits};
+  // Where the driver says that its clock is ours there is nothing to map. What was only observed to be so is mapped as any other.
+  const bool is_host_clock = record.clock_domain != 0 && clock.domain == source_processes_[process].domain && record.valid_bits >= 64 &&
+                             record.tick_numerator == record.tick_denominator && entry.own_readings != 0 &&
+                             entry.own_readings == entry.readings;
+  if (is_host_clock) {
+    working.map = trace::ClockMap::of_host_clock(entry.readings);
+    working.known_until_ns = INT64_MAX;
+    return;
   }
-  entry.points = {};
-  return entry;
+  for (const trace::ClockPoint& point : points)
+    working.known_until_ns = std::max(working.known_until_ns, static_cast<std::int64_t>(point.host_before_ns));
+  working.map = trace::ClockMap(std::move(points), working.unit);
+}
+
+/// Every second one of the older half goes, so that what is long ago is known the less precisely the longer ago it is.
+void DefinitionTable::thin_out(std::vector<trace::ClockPoint>& points) {
+  std::sort(points.begin(), points.end(),
+            [](const trace::ClockPoint& a, const trace::ClockPoint& b) { return a.host_before_ns < b.host_before_ns; });
+  const std::size_t half = points.size() / 2;
+  for (std::size_t index = 0; 2 * index < half; ++index) points[index] = points[2 * index];
+  points.erase(points.begin() + static_cast<std::ptrdiff_t>((half + 1) / 2), points.begin() + static_cast<std::ptrdiff_t>(half));
 }
 
 const ThreadDefinition& DefinitionTable::thread(std::size_t process, std::uint32_t writer) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,7 +21,8 @@ namespace xpu::profiler {
 struct DeviceClock {
   trace::ClockMap map;
   trace::TickUnit unit;
-  bool counts = false;  ///< The length of a tick is known.
+  bool counts = false;                      ///< The length of a tick is known.
+  std::int64_t known_until_ns = INT64_MIN;  ///< Up to here no later reading is needed.
   bool wraps() const noexcept { return unit.valid_bits < 64; }
 };
 
@@ -29,17 +31,22 @@ struct DeviceClock {
 /// Descriptions may come in any order and refer to each other, so `add` only keeps them; `finish` builds the definitions in the order of
 /// processes and ids, which makes their indices independent of the order of batches. An id that nothing describes gets a definition when it
 /// is first asked for.
+///
+/// `add` and `finish` may go on in turn where records come little by little: what is there stays as it is, and clocks get their newer
+/// readings. What is young may refer to what has not come yet: `finish` leaves it to the next time, unless somebody has asked for it.
 class DefinitionTable {
  public:
-  explicit DefinitionTable(const RecordSource& source);
+  /// `most_readings`: of a clock's; where more come, the older ones are thinned out.
+  explicit DefinitionTable(const RecordSource& source, std::size_t most_readings = SIZE_MAX);
 
-  void add(std::size_t process, const trace::RecordHeader& header);
+  void add(std::size_t process, const trace::RecordHeader& header, bool is_young = false);
   void finish();
 
   /// After `finish`. `process` is an index into the source's processes.
   const ProcessDefinition& process(std::size_t process) const { return definitions_.processes[process]; }
   const ThreadDefinition& thread(std::size_t process, std::uint32_t writer);
   const QueueDefinition& queue(std::size_t process, std::uint32_t id);
+  bool has_queue(std::size_t process, std::uint32_t id) const noexcept;  ///< It was asked for, or `finish` made it.
   const KernelDefinition& kernel(std::size_t process, std::uint32_t id);
   const DeviceDefinition* find_device(std::size_t process, std::uint32_t id) { return id == 0 ? nullptr : device(process, id).definition; }
   const GeometryDefinition* geometry(std::size_t process, std::uint32_t id);  ///< Null for 0 and for what nothing describes.
@@ -55,6 +62,7 @@ class DefinitionTable {
   struct Entry {
     std::optional<Record> record;
     const Definition* definition = nullptr;
+    bool is_young = false;
   };
   template <typename Record, typename Definition>
   using Entries = PagedIndex<Entry<Record, Definition>, 32>;
@@ -67,7 +75,10 @@ class DefinitionTable {
   struct Device {
     std::optional<trace::DeviceRecord> record;
     std::vector<trace::ClockPoint> points;
+    std::size_t readings = 0;      ///< All that there were.
     std::size_t own_readings = 0;  ///< Of them, those in which the driver itself says which host clock its clock is.
+    bool is_changed = false;       ///< Since its map was made.
+    bool is_young = false;
     const DeviceDefinition* definition = nullptr;
     const ClockDefinition* clock = nullptr;
   };
@@ -82,13 +93,21 @@ class DefinitionTable {
     std::unordered_map<std::uint32_t, std::uint32_t> thread_names;  // writer -> string
   };
 
+  template <typename Record, typename Definition>
+  static void keep(Entry<Record, Definition>& entry, const Record& record, bool is_young) {
+    entry.is_young = is_young && !entry.record;
+    entry.record = record;
+  }
   void add_text(Process& process, const trace::StringRecord& record);
-  void add_reading(std::size_t process, const trace::ClockReadingRecord& record);
+  void add_reading(std::size_t process, const trace::ClockReadingRecord& record, bool is_young);
   std::string_view text(std::size_t process, std::uint32_t id) const;
   Device& device(std::size_t process, std::uint32_t id);
+  void make_clock(std::size_t process, Device& entry);
+  static void thin_out(std::vector<trace::ClockPoint>& points);
   const NameDefinition& intern(std::string_view text);
 
   const std::vector<trace::ProcessInfo>& source_processes_;
+  const std::size_t most_readings_;
   std::vector<Process> processes_;
   std::vector<DeviceClock> clocks_;
   std::unordered_map<std::string, const DeviceDefinition*> devices_by_identity_;

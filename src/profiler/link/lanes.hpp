@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <queue>
 #include <vector>
 
@@ -26,7 +27,8 @@ struct Placement {
 /// command stays on the lane, nudged behind the earlier one, as long as the nudge is within its error. Everything else is a real overlap.
 class LaneAssigner {
  public:
-  /// Spans in the order of their starts. O(log lanes).
+  /// Spans in the order of their starts. O(log lanes). One that comes too late, after one that starts later, gets a lane on which
+  /// everything has ended before it; O(lanes).
   Placement place(const Span& span);
 
  private:
@@ -40,9 +42,18 @@ class LaneAssigner {
     }
   };
 
+  Placement place_late(const Span& span);
+  void occupy(const Span& span, const Placement& placement);
+  void free(std::uint32_t lane);
+  void take_lowest_free();
+  /// A late span took the lane, which the entry does not know.
+  bool is_outdated(const Busy& entry) const { return entry.shown_end_ns != shown_ends_ns_[entry.lane]; }
+
   std::priority_queue<Busy, std::vector<Busy>, std::greater<>> busy_;
   std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> free_;
-  std::uint32_t lanes_ = 0;
+  std::vector<std::int64_t> shown_ends_ns_;  // by lane
+  std::vector<bool> is_free_;                // by lane: it stands in `free_`, perhaps wrongly, after a late span
+  std::int64_t last_start_ns_ = INT64_MIN;
 };
 
 }  // namespace xpu::profiler

@@ -80,6 +80,7 @@ void ActivityApi::discard() {
 }
 
 void ActivityApi::fetch() {
+  if (!is_enabled()) return;
   unfinished_->begin_batch();
   for (ActivityBuffer& buffer : capture_->take()) {
     count(buffer);
@@ -126,6 +127,13 @@ void ActivityApi::disable() {
   capture_.reset();
 }
 
+std::vector<ActivityBuffer> ActivityApi::take_fetched() noexcept { return std::exchange(buffers_, {}); }
+
+ActivityBuffer ActivityApi::texts() const {
+  if (texts_) return *texts_;
+  return is_enabled() ? capture_->texts() : ActivityBuffer(std::vector<std::byte>());
+}
+
 void ActivityApi::forget() noexcept {
   buffers_.clear();
   unfinished_->clear();
@@ -146,11 +154,7 @@ std::optional<std::uint64_t> ActivityApi::pop_correlation_id(CorrelationFamily f
 
 Result<> ActivityApi::for_each_batch(std::span<const trace::RecordKind> kinds, const Visitor& visit) const {
   static_cast<void>(kinds);  // a buffer may hold any
-  if (texts_) {
-    visit(0, texts_->records());
-  } else if (is_enabled()) {
-    visit(0, capture_->texts().records());
-  }
+  visit(0, texts().records());
   for (const ActivityBuffer& buffer : buffers_) visit(0, buffer.records());
   return {};
 }

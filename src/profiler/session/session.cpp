@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/probe.hpp"
+#include "profiler/session/session_stream.hpp"
 #include "xpu/base/clock.hpp"
 
 namespace xpu::profiler {
@@ -133,11 +134,43 @@ Result<> Session::collect_if_live() {
 }
 
 Result<LinkSummary> Session::run(std::vector<Sink*> sinks) {
+  if (stream_ && sinks != sinks_)
+    return Error{ErrorCode::failed_precondition, "the session was handed over while it went on, and keeps nothing for other sinks"};
   XPU_TRY(collect_if_live());
+  if (stream_) return stream_->finish(*this);
   running_ = std::move(sinks);
   linker_ = std::make_unique<Linker>(source_);
   return linker_->run(*this);
 }
+
+Result<> Session::advance() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!api_) return Error{ErrorCode::failed_precondition, "a session over a recording cannot advance"};
+    if (state_ != SessionState::stopped) XPU_TRY(expect(SessionState::collecting, "advance"));
+  }
+  // Without the lock: who toggles must not wait for a device or a disk.
+  if (!stream_) {
+    stream_ = std::make_unique<SessionStream>(*api_);
+    running_ = sinks_;
+  }
+  return stream_->advance(*this);
+}
+
+std::uint64_t Session::fetch() {
+  if (!api_) return 0;
+  api_->fetch();
+  return api_->recorded_bytes();
+}
+
+StreamCounts Session::stream_counts() const noexcept { return stream_ ? stream_->counts() : StreamCounts{}; }
+
+Result<trace::Conservation> Session::take_stream_books() {
+  if (!stream_) return Error{ErrorCode::failed_precondition, "the session was not advanced"};
+  return stream_->take_books();
+}
+
+const Definitions& Session::definitions() const noexcept { return stream_ ? stream_->definitions() : linker_->definitions(); }
 
 void Session::begin(const SessionInfo& info) {
   for (Sink* sink : running_) sink->begin(info);
@@ -200,6 +233,15 @@ void Session::handle_annotation_activity(const AnnotationActivity& activity) {
 }
 void Session::handle_loss_activity(const LossActivity& activity) {
   for (Sink* sink : running_) sink->handle_loss_activity(activity);
+}
+
+Result<> Session::flush(const LinkSummary& so_far) {
+  Result<> first;
+  for (Sink* sink : running_) {
+    Result<> result = sink->flush(so_far);
+    if (!result && first) first = std::move(result);
+  }
+  return first;
 }
 
 Result<> Session::end(const LinkSummary& summary) {

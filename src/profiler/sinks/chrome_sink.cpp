@@ -56,6 +56,7 @@ struct ChromeSink::Impl {
   void progress();
 
   void write_head(const SessionInfo& info);
+  void write_devices();
 
   Options options;
   Write write;
@@ -65,6 +66,7 @@ struct ChromeSink::Impl {
   std::int64_t base_ns = 0;
   std::uint64_t commands_expected = 0, commands_seen = 0;
   bool first_event = true;
+  bool devices_come_last = false;
   Fragments api_heads, wait_heads, range_heads, counter_heads, mark_heads, kernel_heads, kernel_tails, geometry_tails, fill_heads,
       command_heads;
   std::unordered_map<std::uint32_t, std::string> copy_heads;  // by `name_key`
@@ -91,17 +93,8 @@ void ChromeSink::Impl::write_head(const SessionInfo& info) {
   out.begin_object();
   out.member("schemaVersion", 1);
   out.raw("\n");
-  out.key("deviceProperties");
-  out.begin_array();
-  for (const DeviceDefinition& device : definitions->devices) {
-    out.begin_object();
-    out.member("id", device.index);
-    out.member("name", device.name);
-    out.member("driverVersion", device.driver);
-    out.end_object();
-  }
-  out.end_array();
-  out.raw("\n");
+  devices_come_last = info.goes_on;
+  if (!devices_come_last) write_devices();
   if (!manifest.host.empty()) out.member("host_name", manifest.host);
   int rank = 0;
   for (const ProcessDefinition& process : definitions->processes) {
@@ -126,6 +119,20 @@ void ChromeSink::Impl::write_head(const SessionInfo& info) {
   out.raw("\n");
   out.key("traceEvents");
   out.begin_array();
+}
+
+void ChromeSink::Impl::write_devices() {
+  out.key("deviceProperties");
+  out.begin_array();
+  for (const DeviceDefinition& device : definitions->devices) {
+    out.begin_object();
+    out.member("id", device.index);
+    out.member("name", device.name);
+    out.member("driverVersion", device.driver);
+    out.end_object();
+  }
+  out.end_array();
+  out.raw("\n");
 }
 
 void ChromeSink::handle_runtime_activity(const RuntimeActivity& activity) {
@@ -339,6 +346,15 @@ void ChromeSink::handle_loss_activity(const LossActivity& activity) {
   out.append(impl.time(activity.start_ns), "}");
 }
 
+/// With the rows that are new, so that a trace that ends here has names for all of them.
+Result<> ChromeSink::flush(const LinkSummary&) {
+  Impl& impl = *impl_;
+  impl.settle_call();
+  if (const std::string metadata = impl.rows.take_metadata(); !metadata.empty()) impl.event(metadata);
+  impl.out.flush();
+  return impl.status;
+}
+
 Result<> ChromeSink::end(const LinkSummary& summary) {
   Impl& impl = *impl_;
   JsonWriter& out = impl.out;
@@ -347,6 +363,7 @@ Result<> ChromeSink::end(const LinkSummary& summary) {
   out.raw("\n");
   out.end_array();
   out.raw("\n");
+  if (impl.devices_come_last) impl.write_devices();
   out.key("droppedRecords");
   out.begin_object();
   out.member("lost", summary.lost);

@@ -12,31 +12,45 @@
 namespace xpu::profiler {
 namespace {
 
+NamedSink make_chrome_sink(ChromeSink::Write write, const ExportOptions& options) {
+  const std::size_t slash = options.path.rfind('/');
+  const std::string name = slash == std::string::npos ? options.path : options.path.substr(slash + 1);
+  auto sink = std::make_unique<ChromeSink>(
+      std::move(write), ChromeSink::Options{name, options.device_only, options.progress, options.compatibility, options.metadata});
+  const ExportSummary* summary = &sink->summary();
+  return {std::move(sink), summary};
+}
+
+NamedSink make_perfetto_sink(PerfettoSink::Write write, const ExportOptions& options) {
+  auto sink = std::make_unique<PerfettoSink>(std::move(write), PerfettoSink::Options{options.device_only, options.progress});
+  const ExportSummary* summary = &sink->summary();
+  return {std::move(sink), summary};
+}
+
 /// `make_sink` gives the sink that writes to the function it is given.
-template <typename MakeSink>
-Result<ExportSummary> export_with(Session& session, const std::string& path, MakeSink&& make_sink) {
-  XPU_TRY_ASSIGN(const std::unique_ptr<FileOutput> file, FileOutput::create(path));
-  auto sink = make_sink([&](std::string_view piece) { return file->write(piece); });
-  XPU_TRY(session.run({&sink}));
-  ExportSummary summary = sink.summary();
+Result<ExportSummary> export_with(Session& session, const ExportOptions& options,
+                                  NamedSink (*make_sink)(std::function<Result<>(std::string_view)>, const ExportOptions&)) {
+  XPU_TRY_ASSIGN(const std::unique_ptr<FileOutput> file, FileOutput::create(options.path));
+  const NamedSink made = make_sink([&](std::string_view piece) { return file->write(piece); }, options);
+  XPU_TRY(session.run({made.sink.get()}));
+  ExportSummary summary = *made.summary;
   XPU_TRY_ASSIGN(summary.bytes, file->finish());
-  summary.path = path;
+  summary.path = options.path;
   return summary;
 }
 
 }  // namespace
 
+NamedSink make_sink_as_named(std::function<Result<>(std::string_view)> write, const ExportOptions& options) {
+  return is_perfetto_name(options.path) ? make_perfetto_sink(std::move(write), options) : make_chrome_sink(std::move(write), options);
+}
+
 Result<ExportSummary> export_chrome(Session& session, const ExportOptions& options) {
-  const std::size_t slash = options.path.rfind('/');
-  const std::string name = slash == std::string::npos ? options.path : options.path.substr(slash + 1);
-  return export_with(session, options.path, [&](ChromeSink::Write write) {
-    return ChromeSink(std::move(write), {name, options.device_only, options.progress, options.compatibility, options.metadata});
-  });
+  return export_with(session, options, make_chrome_sink);
 }
 
 Result<ExportSummary> export_perfetto(Session& session, const ExportOptions& options) {
-  return export_with(session, options.path,
-                     [&](PerfettoSink::Write write) { return PerfettoSink(std::move(write), {options.device_only, options.progress}); });
+  return export_with(session, options, make_perfetto_sink);
 }
 
 Result<ExportSummary> export_chrome(const RecordSource& source, const ExportOptions& options) {

@@ -44,7 +44,7 @@ Result<std::unique_ptr<FileOutput>> FileOutput::create(const std::string& path) 
 FileOutput::~FileOutput() {
   if (file_ < 0) return;
   ::close(file_);
-  if (!finished_) ::unlink(temporary_path_.c_str());
+  if (!finished_ && !keeps_part_) ::unlink(temporary_path_.c_str());
 }
 
 Error FileOutput::failure(const char* doing, int error_number) const {
@@ -57,6 +57,13 @@ Result<> FileOutput::write(std::string_view bytes) {
   compressor_->stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
   compressor_->stream.avail_in = static_cast<uInt>(bytes.size());
   return deflate_all(Z_NO_FLUSH);
+}
+
+Result<> FileOutput::flush() {
+  if (compressor_ == nullptr) return {};
+  compressor_->stream.next_in = nullptr;
+  compressor_->stream.avail_in = 0;
+  return deflate_all(Z_SYNC_FLUSH);
 }
 
 Result<> FileOutput::deflate_all(int flush) {
@@ -98,7 +105,7 @@ Result<std::uint64_t> FileOutput::finish() {
   file_ = -1;
   if (closed != 0 || ::rename(temporary_path_.c_str(), path_.c_str()) != 0) {
     const Error error = failure(closed != 0 ? "write" : "rename", closed != 0 ? close_error : errno);
-    ::unlink(temporary_path_.c_str());
+    if (!keeps_part_) ::unlink(temporary_path_.c_str());
     return error;
   }
   finished_ = true;

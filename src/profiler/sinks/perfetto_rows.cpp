@@ -155,7 +155,11 @@ void PerfettoRows::begin(const SessionInfo& info) {
     });
   });
   describe_gpu_correlation();
-  if (definitions_->devices.empty()) return;
+  if (!definitions_->devices.empty()) describe_devices();
+}
+
+void PerfettoRows::describe_devices() {
+  described_devices_ = definitions_->devices.size();
   packet([&] {
     out_.message(fields::packet::kGpuInfo, [&] {
       for (const DeviceDefinition& device : definitions_->devices) {
@@ -318,6 +322,7 @@ std::uint64_t PerfettoRows::new_specification(std::string_view name, std::string
 }
 
 std::uint64_t PerfettoRows::new_hardware_queue(const QueueDefinition& queue, std::uint32_t lane) {
+  if (queue.device->index >= described_devices_) describe_devices();
   return at(at(hardware_queues_, queue.index), lane) = new_specification(row_name(queue, lane, definitions_->processes.size() > 1),
                                                                          row_name(*queue.device), fields::gpu_specification::kOther);
 }

@@ -143,6 +143,8 @@ class PerfettoRows {
   std::string_view new_launch_fields(const GeometryDefinition& geometry);
 
   void describe_gpu_correlation();
+  /// All that are known, the list before is replaced.
+  void describe_devices();
   template <typename WriteFields>
   void interned(std::uint32_t field, std::uint64_t id, std::string_view text, WriteFields&& more);
   void interned(std::uint32_t field, std::uint64_t id, std::string_view text);
@@ -155,6 +157,7 @@ class PerfettoRows {
   const Definitions* definitions_ = nullptr;
   std::int64_t epoch_ns_ = 0;  // times of packets count from here
   std::uint64_t tracks_ = 0, specifications_ = 0;
+  std::size_t described_devices_ = 0;
   // By index of the definition; 0 = not written yet.
   std::vector<std::uint64_t> process_tracks_, thread_tracks_, overhead_tracks_, loss_tracks_, kernel_stages_, queue_contexts_, event_names_,
       compute_kernels_;

@@ -283,6 +283,12 @@ void PerfettoSink::handle_loss_activity(const LossActivity& activity) {
   });
 }
 
+Result<> PerfettoSink::flush(const LinkSummary&) {
+  impl_->settle_call(nullptr);
+  impl_->out.flush();
+  return impl_->status;
+}
+
 Result<> PerfettoSink::end(const LinkSummary& summary) {
   Impl& impl = *impl_;
   impl.settle_call(nullptr);

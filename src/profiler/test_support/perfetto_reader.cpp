@@ -257,6 +257,7 @@ PerfettoTrace Reader::read(std::string_view bytes) {
     if (packet.has(6)) take_clock(packet.message(6));
     if (packet.has(12)) take_interned(packet.message(12));
     if (packet.has(60)) take_track(packet.message(60));
+    if (packet.has(128)) trace_.devices.clear();  // the last list counts
     for (const ProtoMessage& gpu : packet.message(128).messages(1)) trace_.devices.push_back(gpu.text(1));
     if (packet.has(11)) take_track_event(time_of(packet), packet.message(11));
     if (packet.has(53)) take_render_stage(time_of(packet), packet.message(53));

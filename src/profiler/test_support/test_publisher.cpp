@@ -98,6 +98,8 @@ void TestPublisher::complete(const Launched& launched, std::uint64_t duration_ns
   listener->complete(launched.id, {queue_, probe::CompletionStatus::ok, false, 0, {start - 50, start - 20, start, start + duration_ns}});
 }
 
+void TestPublisher::complete_now(const Launched& launched) { complete({launched.id, now_ns(probe::clock_domain()) - 101}, 1); }
+
 void TestPublisher::call(const char* api) {
   const probe::Subscriber* listener = probe::subscriber();
   if (listener == nullptr || (listener->wanted.load() & probe::kCalls) == 0) return;

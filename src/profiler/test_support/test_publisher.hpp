@@ -23,6 +23,8 @@ class TestPublisher {
   Launched copy(std::uint64_t bytes, bool to_peer = false);
   /// It ran for so long from right behind its call.
   void complete(const Launched& launched, std::uint64_t duration_ns = 1'000);
+  /// It ran for a nanosecond, just now, however long ago it was launched.
+  void complete_now(const Launched& launched);
   void run() { complete(launch()); }
   void call(const char* api);
 

@@ -1,0 +1,125 @@
+#include "profiler/test_support/comparable_trace.hpp"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "profiler/test_support/perfetto_reader.hpp"
+
+namespace xpu::profiler::test_support {
+namespace {
+
+using Json = nlohmann::json;
+
+std::int64_t nanoseconds(const Json& microseconds) { return std::llround(microseconds.get<double>() * 1'000); }
+
+bool is_call(const Json& event) {
+  const std::string category = event.value("cat", "");
+  return category == "xpu_runtime" || category == "xpu_driver";
+}
+
+}  // namespace
+
+std::vector<std::string> comparable_events(const std::string& document) {
+  const Json trace = Json::parse(document, nullptr, false);
+  if (trace.is_discarded()) return {"no trace: the document is no JSON"};
+  const Json& events = trace.at("traceEvents");
+  std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
+  for (const Json& event : events) {
+    if (event.contains("ts") && event.at("ph").get<std::string>() != "M") first_ns = std::min(first_ns, nanoseconds(event.at("ts")));
+  }
+  const auto since_first = [&](const Json& time) { return nanoseconds(time) - first_ns; };
+  std::map<std::uint64_t, std::string> calls;  // by correlation
+  for (const Json& event : events) {
+    if (!is_call(event)) continue;
+    calls[event.at("args").at("correlation").get<std::uint64_t>()] = fmt::format(
+        "{} on {} at {}", event.at("name").get<std::string>(), event.at("tid").get<std::uint64_t>(), since_first(event.at("ts")));
+  }
+  const auto call_of = [&](const Json& number) {
+    const auto found = calls.find(number.get<std::uint64_t>());
+    return found == calls.end() ? std::string("no call") : found->second;
+  };
+  std::vector<std::string> lines;
+  for (const Json& original : events) {
+    Json event = original;
+    if (event.contains("ts") && event.at("ph").get<std::string>() != "M") event["ts"] = since_first(event.at("ts"));
+    if (event.contains("id")) event["id"] = call_of(event.at("id"));
+    if (event.contains("args")) {
+      Json& arguments = event["args"];
+      if (arguments.contains("correlation")) arguments["correlation"] = call_of(arguments.at("correlation"));
+      for (const char* time : {"queued", "submitted"}) {
+        if (arguments.contains(time)) arguments[time] = since_first(arguments.at(time));
+      }
+    }
+    lines.push_back(event.dump());
+  }
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+std::string comparable_figures(const std::string& document) {
+  Json trace = Json::parse(document, nullptr, false);
+  if (trace.is_discarded()) return "no trace: the document is no JSON";
+  for (const char* own : {"traceEvents", "traceName", "baseTimeNanoseconds"}) trace.erase(own);
+  for (Json& clock : trace["clocks"]) clock.erase("readings");
+  return trace.dump(1);
+}
+
+std::vector<std::string> comparable_perfetto_events(const std::string& bytes) {
+  const PerfettoTrace trace = read_perfetto(bytes);
+  std::vector<std::string> lines;
+  for (const std::string& problem : trace.problems) lines.push_back("problem: " + problem);
+  std::map<std::uint64_t, std::string> calls;  // by the command that they submitted
+  for (const PerfettoEvent& call : trace.slices) {
+    if (call.submitted_event_id != 0) calls[call.submitted_event_id] = fmt::format("{} on {} at {}", call.name, call.track, call.start_ns);
+  }
+  const auto add = [&](std::string_view kind, const std::vector<PerfettoEvent>& events) {
+    for (const PerfettoEvent& event : events) {
+      std::string line =
+          fmt::format("{} {} {} {} on {} of {} at {} +{} value {} device {}", kind, event.category, event.name, event.kernel_name,
+                      event.track, event.pid, event.start_ns, event.duration_ns, event.value, event.device);
+      if (event.event_id != 0) line += " of " + calls[event.event_id];
+      for (const auto& [name, value] : event.arguments) {
+        if (name != "correlation") line += fmt::format(" {}={}", name, value);
+      }
+      for (const std::uint64_t groups : event.grid) line += fmt::format(" grid {}", groups);
+      lines.push_back(std::move(line));
+    }
+  };
+  add("slice", trace.slices);
+  add("command", trace.commands);
+  // "recording" stands where its own session began.
+  std::vector<PerfettoEvent> instants = trace.instants;
+  for (PerfettoEvent& instant : instants) {
+    if (instant.category == "xpu_recording") instant.start_ns = 0;
+  }
+  add("instant", instants);
+  add("counter", trace.counters);
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+std::vector<std::string> differences(const std::vector<std::string>& one, const std::vector<std::string>& other) {
+  std::vector<std::string> found;
+  std::set_symmetric_difference(one.begin(), one.end(), other.begin(), other.end(), std::back_inserter(found));
+  return found;
+}
+
+std::string read_trace_file(const std::string& path) {
+  std::string contents;
+  gzFile file = ::gzopen(path.c_str(), "rb");  // reads other files as they are
+  if (file == nullptr) return contents;
+  char piece[65'536];
+  for (int count = 0; (count = ::gzread(file, piece, sizeof piece)) > 0;) contents.append(piece, static_cast<std::size_t>(count));
+  ::gzclose(file);
+  return contents;
+}
+
+}  // namespace xpu::profiler::test_support
