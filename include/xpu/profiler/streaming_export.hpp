@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "xpu/base/export.hpp"
 #include "xpu/base/result.hpp"
@@ -20,12 +21,17 @@ struct StreamingOptions {
   ExportOptions output;
   /// Between two rounds. One comes earlier when a quarter of the session's memory for records is full.
   std::chrono::milliseconds interval{1'000};
+  /// At least so many bytes a file, of which the next begins with a round: trace.0.json, trace.1.json, … for the path trace.json, each a
+  /// whole trace with its own figures, on the same time axis, with the same rows. A range stands in the file in which it ends. 0 = one
+  /// file.
+  std::uint64_t split_bytes = 0;
   bool has_thread = true;  ///< Without it nothing is written but by `advance` and `finish`: the program says when.
 };
 
 /// What a trace that was written while the program went on is in the end.
 struct StreamedTrace {
-  ExportSummary trace;
+  ExportSummary trace;             ///< Of all files together; the path is the first one's.
+  std::vector<std::string> files;  ///< More than one where the trace was split.
   LinkSummary links;
   trace::Conservation books;  ///< submitted = recorded + lost + pending; `unexplained` must be 0.
   StreamCounts memory;
@@ -43,7 +49,7 @@ class XPU_EXPORT StreamingExport {
  public:
   /// Collecting from here on. Errors: invalid_argument (an interval below 1 ms), unavailable (the file; no thread), those of
   /// `Session::start`.
-  static Result<std::unique_ptr<StreamingExport>> start(Config config, StreamingOptions options);
+  static Result<std::unique_ptr<StreamingExport>> start(Config config, const StreamingOptions& options);
   ~StreamingExport();
   StreamingExport(const StreamingExport&) = delete;
   StreamingExport& operator=(const StreamingExport&) = delete;

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
+#include <vector>
 
 namespace xpu::profiler {
 namespace {
@@ -85,6 +87,31 @@ TEST(LanesTest, LeavesNoOverlapOnAnyLaneWhateverTheCommands) {
       ASSERT_LE(placement.nudge_ns, span.error_ns) << "seed " << seed;
       end_of_lane[placement.lane] = shown + static_cast<std::int64_t>(span.duration_ns);
     }
+  }
+}
+
+TEST(LanesTest, ASpanThatComesLateOverlapsNothing) {
+  std::mt19937 random(7);
+  LaneAssigner lanes;
+  struct Shown {
+    std::int64_t begin_ns, end_ns;
+  };
+  std::map<std::uint32_t, std::vector<Shown>> rows;
+  std::int64_t now_ns = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    now_ns += random() % 20;
+    const bool is_late = random() % 4 == 0;
+    const Span span{now_ns - (is_late ? static_cast<std::int64_t>(random() % 500) : 0), random() % 60, random() % 3};
+    const Placement placement = lanes.place(span);
+    const std::int64_t begin_ns = span.start_ns + placement.nudge_ns;
+    rows[placement.lane].push_back({begin_ns, begin_ns + static_cast<std::int64_t>(span.duration_ns)});
+  }
+  EXPECT_LE(rows.size(), 100u) << "lanes are used again";
+  for (auto& [lane, spans] : rows) {
+    std::stable_sort(spans.begin(), spans.end(), [](const Shown& a, const Shown& b) {
+      return a.begin_ns != b.begin_ns ? a.begin_ns < b.begin_ns : a.end_ns < b.end_ns;
+    });
+    for (std::size_t i = 1; i < spans.size(); ++i) ASSERT_GE(spans[i].begin_ns, spans[i - 1].end_ns) << "lane " << lane;
   }
 }
 

@@ -48,6 +48,7 @@ std::uint32_t& at(std::vector<std::uint32_t>& values, std::size_t index) {
 Result<> StreamLinker::advance(const Round& round, Sink& sink) {
   link(round, sink, false);
   linking_.annotations.hand_over(sink);
+  CompletionIndex::set_errors(linking_.definitions, placing_);
   XPU_TRY(sink.flush(linking_.summary));
   return {};
 }

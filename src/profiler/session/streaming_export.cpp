@@ -11,8 +11,7 @@
 #include <utility>
 
 #include "base/service_thread.hpp"
-#include "profiler/sinks/export_source.hpp"
-#include "profiler/sinks/file_output.hpp"
+#include "profiler/sinks/streamed_files.hpp"
 
 namespace xpu::profiler {
 namespace {
@@ -25,14 +24,12 @@ constexpr milliseconds kFetchPeriod{50};
 }  // namespace
 
 struct StreamingExport::Impl {
-  Impl(Config session_config, StreamingOptions streaming_options, std::unique_ptr<FileOutput> output)
-      : options(std::move(streaming_options)),
+  Impl(Config session_config, const StreamingOptions& streaming_options, std::unique_ptr<StreamedFiles> output)
+      : options(streaming_options),
         early_bytes((session_config.max_buffer_mib << 20) / 4),
-        file(std::move(output)),
-        named(make_sink_as_named([this](std::string_view piece) { return file->write(piece); }, options.output)),
+        files(std::move(output)),
         session(std::move(session_config)) {
-    file->keep_part(true);
-    session.add_sink(*named.sink);
+    session.add_sink(*files);
   }
 
   bool is_of_this_process() const noexcept { return process == ::getpid(); }
@@ -45,8 +42,7 @@ struct StreamingExport::Impl {
   const StreamingOptions options;
   const std::uint64_t early_bytes;
   const pid_t process = ::getpid();
-  std::unique_ptr<FileOutput> file;
-  const NamedSink named;
+  const std::unique_ptr<StreamedFiles> files;
   Session session;
 
   mutable std::mutex rounds;  ///< One at a time. Publishers are asked and files are written under it; `toggle` does not take it.
@@ -103,7 +99,7 @@ Result<> StreamingExport::Impl::expect_open() const {
 /// Nobody listens any more, and what is in the file stays.
 Error StreamingExport::Impl::fail(const Error& error) {
   failure = error;
-  failure->message += fmt::format("; what was written before is in {}", file->temporary_path());
+  failure->message += fmt::format("; what was written before is in {}", files->part());
   session.cancel();
   return *failure;
 }
@@ -111,20 +107,19 @@ Error StreamingExport::Impl::fail(const Error& error) {
 Result<> StreamingExport::Impl::advance_locked() {
   XPU_TRY(expect_open());
   if (Result<> round = session.advance(); !round) return fail(round.error());
-  if (Result<> flushed = file->flush(); !flushed) return fail(flushed.error());
   return {};
 }
 
 // ---- for everybody
 
-Result<std::unique_ptr<StreamingExport>> StreamingExport::start(Config config, StreamingOptions options) {
+Result<std::unique_ptr<StreamingExport>> StreamingExport::start(Config config, const StreamingOptions& options) {
   if (options.interval < milliseconds(1)) {
     return Error{
         ErrorCode::invalid_argument,
         fmt::format("an interval of {} ms is too short for a streaming export; at least 1 ms is needed", options.interval.count())};
   }
-  XPU_TRY_ASSIGN(std::unique_ptr<FileOutput> file, FileOutput::create(options.output.path));
-  auto impl = std::make_unique<Impl>(std::move(config), std::move(options), std::move(file));
+  XPU_TRY_ASSIGN(std::unique_ptr<StreamedFiles> files, StreamedFiles::create(options.output, options.split_bytes));
+  auto impl = std::make_unique<Impl>(std::move(config), options, std::move(files));
   Result<> started = impl->session.start();
   if (started && impl->options.has_thread) {
     Result<std::thread> thread = base::start_service_thread("xpu-stream", [stream = impl.get()] { stream->run(); });
@@ -136,7 +131,7 @@ Result<std::unique_ptr<StreamingExport>> StreamingExport::start(Config config, S
   }
   if (!started) {
     impl->session.cancel();
-    impl->file->keep_part(false);
+    impl->files->remove();
     return started.error();
   }
   return std::unique_ptr<StreamingExport>(new StreamingExport(std::move(impl)));
@@ -176,11 +171,8 @@ Result<StreamedTrace> StreamingExport::finish(milliseconds patience) {
   Result<LinkSummary> links = impl.session.run();
   if (!links) return impl.fail(links.error());
   result.links = *links;
-  result.trace = *impl.named.summary;
-  Result<std::uint64_t> bytes = impl.file->finish();
-  if (!bytes) return impl.fail(bytes.error());
-  result.trace.bytes = *bytes;
-  result.trace.path = impl.options.output.path;
+  result.trace = impl.files->summary();
+  result.files = impl.files->files();
   XPU_TRY_ASSIGN(result.books, impl.session.take_stream_books());
   result.memory = impl.session.stream_counts();
   return result;
@@ -194,8 +186,7 @@ void StreamingExport::cancel() {
   if (impl.has_ended) return;
   impl.has_ended = true;
   impl.session.cancel();
-  impl.file->keep_part(false);
-  impl.file.reset();
+  impl.files->remove();
 }
 
 StreamCounts StreamingExport::counts() const {

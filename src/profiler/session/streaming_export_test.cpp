@@ -344,6 +344,54 @@ TEST_F(StreamingExportTest, WhatWasWrittenIsThereAfterEachRound) {
   }
 }
 
+TEST_F(StreamingExportTest, FilesAreSplitAndEachIsAWholeTrace) {
+  for (const std::string name : {"trace.json", "trace.json.gz", "trace.pftrace"}) {
+    Session whole(Config{});
+    ASSERT_TRUE(whole.start());
+    StreamingOptions options = by_hand(path(name));
+    options.split_bytes = name.ends_with(".json") ? 10'000 : 1'000;
+    const auto stream = StreamingExport::start(Config{}, options);
+    ASSERT_TRUE(stream);
+    for (int round = 0; round < 12; ++round) {
+      for (int launch = 0; launch < 20; ++launch) publisher_.complete_now(publisher_.launch());
+      ASSERT_TRUE((*stream)->advance());
+    }
+    publisher_.launch();  // never ends
+    const Result<StreamedTrace> streamed = (*stream)->finish(milliseconds(1));
+    ASSERT_TRUE(streamed) << streamed.error().message;
+    ASSERT_TRUE(whole.stop());
+    ASSERT_TRUE(whole.collect(milliseconds(1)));
+    ExportOptions at_once;
+    at_once.path = path("whole_" + name);
+    const Result<ExportSummary> written = export_as_named(whole, at_once);
+    ASSERT_TRUE(written);
+
+    ASSERT_GE(streamed->files.size(), 3u);
+    EXPECT_EQ(streamed->files[1], path("trace.1" + name.substr(5)));
+    EXPECT_EQ(streamed->trace.kernels, written->kernels);
+    EXPECT_EQ(streamed->trace.slices, written->slices);
+    EXPECT_EQ(streamed->links.pending, 1u);
+    std::uint64_t bytes = 0, events = 0;
+    for (const std::string& file : streamed->files) {
+      bytes += fs::file_size(file);
+      const std::string trace = read_trace_file(file);
+      if (is_perfetto_name(name)) {
+        const std::vector<std::string> lines = comparable_perfetto_events(trace);
+        EXPECT_THAT(lines, Each(Not(testing::StartsWith("problem"))));
+        events += static_cast<std::uint64_t>(
+            std::count_if(lines.begin(), lines.end(), [](const std::string& line) { return line.starts_with("command"); }));
+      } else {
+        expect_no_finding(trace);  // its own figures included
+        const std::vector<std::string> lines = comparable_events(trace);
+        events += static_cast<std::uint64_t>(std::count_if(
+            lines.begin(), lines.end(), [](const std::string& line) { return line.find("\"cat\":\"kernel\"") != std::string::npos; }));
+      }
+    }
+    EXPECT_EQ(events, 240u);
+    EXPECT_EQ(streamed->trace.bytes, bytes);
+  }
+}
+
 TEST_F(StreamingExportTest, AThreadDoesItWhileTheProgramGoesOn) {
   StreamingOptions options;
   options.output.path = path("trace.json");

@@ -85,6 +85,28 @@ TEST_F(FileOutputTest, CompressesByName) {
   EXPECT_EQ(unpacked, text);
 }
 
+TEST_F(FileOutputTest, AFlushShowsWhatWasWrittenAndThePartStaysWhereItIsWanted) {
+  for (const char* name : {"a.json", "a.json.gz"}) {
+    {
+      auto file = FileOutput::create(path(name));
+      ASSERT_TRUE(file);
+      (*file)->keep_part(true);
+      ASSERT_TRUE((*file)->write("hello"));
+      ASSERT_TRUE((*file)->flush());
+      ASSERT_TRUE((*file)->flush()) << "with nothing new";
+      char shown[16] = {};
+      gzFile in = gzopen((*file)->temporary_path().c_str(), "rb");
+      ASSERT_NE(in, nullptr);
+      EXPECT_EQ(gzread(in, shown, sizeof shown), 5);
+      gzclose(in);
+      EXPECT_STREQ(shown, "hello");
+      EXPECT_EQ((*file)->bytes(), fs::file_size((*file)->temporary_path()));
+    }
+    EXPECT_TRUE(fs::exists(path(name) + ".tmp"));
+    EXPECT_FALSE(fs::exists(path(name)));
+  }
+}
+
 TEST_F(FileOutputTest, NamesTheFileAndTheReasonWhenItCannotBeMade) {
   const auto file = FileOutput::create(path("no/such/folder.json"));
   ASSERT_FALSE(file);
