@@ -24,38 +24,60 @@ bool is_call(const Json& event) {
   const std::string category = event.value("cat", "");
   return category == "xpu_runtime" || category == "xpu_driver";
 }
+bool is_command(const Json& event) {
+  const std::string category = event.value("cat", "");
+  return category == "kernel" || category == "gpu_memcpy" || category == "gpu_memset" ||
+         (event.contains("args") && event.at("args").contains("device"));
+}
+
+/// What numbers and times of a trace mean.
+class Reading {
+ public:
+  explicit Reading(const Json& events) {
+    for (const Json& event : events) {
+      if (is_call(event)) first_ns_ = std::min(first_ns_, nanoseconds(event.at("ts")));
+    }
+    for (const Json& event : events) {
+      if (!is_call(event)) continue;
+      calls_[event.at("args").at("correlation").get<std::uint64_t>()] =
+          fmt::format("{} on {} at {}", event.at("name").get<std::string>(), event.at("tid").get<std::uint64_t>(), since(event.at("ts")));
+    }
+  }
+  std::int64_t since(const Json& time) const { return nanoseconds(time) - first_ns_; }
+  std::string call_of(const Json& correlation) const {
+    const auto found = calls_.find(correlation.get<std::uint64_t>());
+    return found == calls_.end() ? "no call" : found->second;
+  }
+
+ private:
+  std::int64_t first_ns_ = std::numeric_limits<std::int64_t>::max();
+  std::map<std::uint64_t, std::string> calls_;  // by correlation
+};
 
 }  // namespace
 
-std::vector<std::string> comparable_events(const std::string& document) {
+std::vector<std::string> comparable_events(const std::string& document, DeviceTimes times) {
   const Json trace = Json::parse(document, nullptr, false);
   if (trace.is_discarded()) return {"no trace: the document is no JSON"};
   const Json& events = trace.at("traceEvents");
-  std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
-  for (const Json& event : events) {
-    if (event.contains("ts") && event.at("ph").get<std::string>() != "M") first_ns = std::min(first_ns, nanoseconds(event.at("ts")));
-  }
-  const auto since_first = [&](const Json& time) { return nanoseconds(time) - first_ns; };
-  std::map<std::uint64_t, std::string> calls;  // by correlation
-  for (const Json& event : events) {
-    if (!is_call(event)) continue;
-    calls[event.at("args").at("correlation").get<std::uint64_t>()] = fmt::format(
-        "{} on {} at {}", event.at("name").get<std::string>(), event.at("tid").get<std::uint64_t>(), since_first(event.at("ts")));
-  }
-  const auto call_of = [&](const Json& number) {
-    const auto found = calls.find(number.get<std::uint64_t>());
-    return found == calls.end() ? std::string("no call") : found->second;
-  };
+  const Reading reading(events);
   std::vector<std::string> lines;
   for (const Json& original : events) {
     Json event = original;
-    if (event.contains("ts") && event.at("ph").get<std::string>() != "M") event["ts"] = since_first(event.at("ts"));
-    if (event.contains("id")) event["id"] = call_of(event.at("id"));
+    const std::string phase = event.at("ph").get<std::string>();
+    const bool without_times = times == DeviceTimes::left_out && (is_command(event) || phase == "f");
+    if (without_times) {
+      event.erase("ts");
+    } else if (event.contains("ts") && phase != "M") {
+      event["ts"] = reading.since(event.at("ts"));
+    }
+    if (event.contains("id")) event["id"] = reading.call_of(event.at("id"));
     if (event.contains("args")) {
       Json& arguments = event["args"];
-      if (arguments.contains("correlation")) arguments["correlation"] = call_of(arguments.at("correlation"));
+      if (arguments.contains("correlation")) arguments["correlation"] = reading.call_of(arguments.at("correlation"));
+      if (without_times) arguments.erase("moved ns");
       for (const char* time : {"queued", "submitted"}) {
-        if (arguments.contains(time)) arguments[time] = since_first(arguments.at(time));
+        if (arguments.contains(time)) arguments[time] = without_times ? Json() : Json(reading.since(arguments.at(time)));
       }
     }
     lines.push_back(event.dump());
@@ -64,11 +86,39 @@ std::vector<std::string> comparable_events(const std::string& document) {
   return lines;
 }
 
-std::string comparable_figures(const std::string& document) {
+std::map<std::string, std::int64_t> device_starts(const std::string& document) {
+  const Json trace = Json::parse(document, nullptr, false);
+  std::map<std::string, std::int64_t> starts;
+  if (trace.is_discarded()) return starts;
+  const Json& events = trace.at("traceEvents");
+  const Reading reading(events);
+  for (const Json& event : events) {
+    if (is_command(event) && event.at("args").contains("correlation"))
+      starts[reading.call_of(event.at("args").at("correlation"))] = reading.since(event.at("ts"));
+  }
+  return starts;
+}
+
+std::int64_t largest_clock_error_ns(const std::string& document) {
+  const Json trace = Json::parse(document, nullptr, false);
+  std::int64_t largest_ns = 0;
+  if (trace.is_discarded()) return largest_ns;
+  for (const Json& clock : trace.at("clocks")) {
+    const Json& error = clock.at("error max ns");
+    if (!error.is_null()) largest_ns = std::max(largest_ns, error.get<std::int64_t>());
+  }
+  return largest_ns;
+}
+
+std::string comparable_figures(const std::string& document, DeviceTimes times) {
   Json trace = Json::parse(document, nullptr, false);
   if (trace.is_discarded()) return "no trace: the document is no JSON";
   for (const char* own : {"traceEvents", "traceName", "baseTimeNanoseconds"}) trace.erase(own);
-  for (Json& clock : trace["clocks"]) clock.erase("readings");
+  for (Json& clock : trace["clocks"]) {
+    clock.erase("readings");
+    if (times == DeviceTimes::exact) continue;
+    for (const char* error : {"error median ns", "error max ns"}) clock.erase(error);
+  }
   return trace.dump(1);
 }
 
