@@ -33,14 +33,8 @@ class Linking {
   /// Any record but one of a submission in a source that goes on: whether that is complete is for its owner to see.
   void hand_over(std::size_t process, const trace::RecordHeader& header, Sink& sink);
   void hand_over(std::size_t process, const trace::OperationSubmittedRecord& record, Sink& sink);
-  /// The newest call begun on a thread that has not returned.
+  /// The newest call begun on a thread that has not returned: after everything else.
   void hand_over_hung_calls(Sink& sink);
-  /// A submission that is handed over later has returned all the same.
-  void saw_return(std::size_t process, std::uint32_t writer, std::uint64_t enter_ns) {
-    std::uint64_t& last = threads_[process][writer].last_return_ns;
-    last = std::max(last, enter_ns);
-  }
-
   static bool is_refused(const trace::OperationSubmittedRecord& record) {
     return (record.header.flags & trace::kFlagFailed) != 0 && record.queue_sequence == 0;
   }
@@ -73,6 +67,11 @@ class Linking {
     std::uint64_t last_begin_ns = 0, last_return_ns = 0;  // entries of the newest call begun, and of the newest that returned
     std::uint32_t last_begin_api = 0;
   };
+
+  void saw_return(std::size_t process, std::uint32_t writer, std::uint64_t enter_ns) {
+    std::uint64_t& last = threads_[process][writer].last_return_ns;
+    last = std::max(last, enter_ns);
+  }
 
   std::vector<PagedIndex<ThreadState, 16>> threads_;
   std::uint32_t next_correlation_ = 1;

@@ -160,7 +160,6 @@ bool StreamLinker::is_ready(std::uint64_t operation) {
 }
 
 void StreamLinker::settle_new(const trace::OperationSubmittedRecord& record, Sink& sink, bool is_last) {
-  linking_.saw_return(kThisProcess, record.thread, record.enter_ns);
   books_.add(record);
   settle(record, sink, is_last);
 }

@@ -85,17 +85,18 @@ WrittenProgram::WrittenProgram()
     device.clock_domain = static_cast<std::uint32_t>(id == kMapped ? ClockDomain::unknown : ClockDomain::monotonic);
     write(1, RecordKind::device, device);
   }
+  // Each thing by another thread than what it refers to.
   for (std::uint32_t id = 1; id <= kQueues; ++id) {
     trace::QueueRecord queue{};
     queue.queue = id;
     queue.context = 1;
     queue.device = id == kMappedQueue ? kMapped : 1;
-    write(1, RecordKind::queue, queue, id == kOutOfOrderQueue ? trace::kFlagQueueOutOfOrder : 0);
+    write(2, RecordKind::queue, queue, id == kOutOfOrderQueue ? trace::kFlagQueueOutOfOrder : 0);
   }
   trace::KernelRecord kernel{};
   kernel.what = 1;
   kernel.name = text("kernel");
-  write(1, RecordKind::kernel, kernel);
+  write(3, RecordKind::kernel, kernel);
   trace::GeometryRecord geometry{};
   geometry.geometry = 1;
   geometry.dimensions = 1;
