@@ -8,15 +8,19 @@
 #include <string_view>
 #include <vector>
 
+#include "xpu/base/clock.hpp"
 #include "xpu/base/export.hpp"
 #include "xpu/base/result.hpp"
 #include "xpu/profiler/activity_api.hpp"
 #include "xpu/profiler/config.hpp"
+#include "xpu/profiler/cpu_trace.hpp"
 #include "xpu/profiler/linker.hpp"
 #include "xpu/profiler/record_source.hpp"
 #include "xpu/profiler/sink.hpp"
 
 namespace xpu::profiler {
+
+class DeviceAnnotations;
 
 enum class SessionState : std::uint8_t {
   created,
@@ -67,6 +71,14 @@ class XPU_EXPORT Session final : public Sink {
   SessionState state() const noexcept;
   static constexpr std::chrono::milliseconds kDefaultPatience{1'000};
 
+  /// Takes what a framework recorded of itself: from `start` until the first `run`; over a recording, for its first process, until then.
+  /// Any number of them, from any thread. At any other time it is discarded and counted: failed_precondition. Operations of a kind that
+  /// none on the host has are discarded and counted, and the others taken.
+  Result<> transfer_cpu_trace(CpuTrace trace);
+  CpuTraceCounts cpu_trace_counts() const noexcept;
+  /// Of which the times of a CPU trace must be.
+  ClockDomain clock_domain() const noexcept;
+
   /// The sink must outlive the session.
   void add_sink(Sink& sink) { sinks_.push_back(&sink); }
   /// Links everything and tells the sinks, as often as wanted. The first error of the source or of a sink; every sink has seen `end` when
@@ -94,11 +106,15 @@ class XPU_EXPORT Session final : public Sink {
   void handle_memory_activity(const MemoryActivity& activity) override;
   void handle_annotation_activity(const AnnotationActivity& activity) override;
   void handle_loss_activity(const LossActivity& activity) override;
+  void handle_cpu_operation_activity(const CpuOperationActivity& activity) override;
   Result<> end(const LinkSummary& summary) override;
 
  private:
   Result<> prepare_locked();
   Result<> expect(SessionState wanted, std::string_view step) const;
+  std::int64_t window_end_ns() const;
+  LinkSummary with_cpu_trace_counts(LinkSummary summary) const;
+  void hand_over_device_annotations();
   bool wants(ActivityKind kind) const noexcept { return !api_ || config_.kinds.contains(kind); }
   template <typename DeviceKind>
   void hand_over(void (Sink::*handle)(const DeviceKind&), const DeviceKind& activity);
@@ -109,10 +125,15 @@ class XPU_EXPORT Session final : public Sink {
   mutable std::mutex mutex_;
   SessionState state_ = SessionState::created;
   bool is_paused_ = false;
+  bool has_run_ = false;
+  std::uint64_t stopped_ns_ = 0;
+  std::vector<CpuTrace> cpu_traces_;  // never changed once it has run
+  CpuTraceCounts cpu_trace_counts_;
   std::unique_ptr<Linker> linker_;
   std::vector<Sink*> sinks_;
-  std::vector<Sink*> running_;   // of the run that is under way
-  bool shows_last_call_ = true;  // a command comes right behind its call
+  std::vector<Sink*> running_;                             // of the run that is under way
+  bool shows_last_call_ = true;                            // a command comes right behind its call
+  std::unique_ptr<DeviceAnnotations> device_annotations_;  // of the run that is under way, where they are wanted
 };
 
 }  // namespace xpu::profiler

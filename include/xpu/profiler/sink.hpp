@@ -21,6 +21,12 @@ struct LinkSummary {
   std::uint64_t lost = 0;        ///< Of `commands`: the completion was dropped.
   std::uint64_t orphans = 0;     ///< Completions without a submission.
   std::uint64_t duplicates = 0;  ///< Records of an operation that already had one of the same kind; the first is used.
+
+  std::uint64_t cpu_operations = 0;            ///< Of the framework, that were handed out.
+  std::uint64_t discarded_cpu_traces = 0;      ///< `CpuTraceCounts`.
+  std::uint64_t discarded_cpu_operations = 0;  ///< Likewise.
+  /// Ends of arrows between operations that are not shown: their number has no start or no end, a second start, or an end before it.
+  std::uint64_t dangling_flow_ends = 0;
 };
 
 /// What is known before the first activity.
@@ -55,6 +61,10 @@ class XPU_EXPORT Sink {
   virtual void handle_memory_activity(const MemoryActivity&) {}
   virtual void handle_annotation_activity(const AnnotationActivity&) {}
   virtual void handle_loss_activity(const LossActivity&) {}
+  /// Before everything that happened on devices; of each thread by their starts, the outer one first.
+  virtual void handle_cpu_operation_activity(const CpuOperationActivity&) {}
+  /// Behind everything else; of each queue by their starts, the outer one first.
+  virtual void handle_device_annotation_activity(const DeviceAnnotationActivity&) {}
   virtual Result<> end(const LinkSummary&) { return {}; }
 };
 

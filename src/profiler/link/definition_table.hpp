@@ -44,6 +44,11 @@ class DefinitionTable {
   const DeviceDefinition* find_device(std::size_t process, std::uint32_t id) { return id == 0 ? nullptr : device(process, id).definition; }
   const GeometryDefinition* geometry(std::size_t process, std::uint32_t id);  ///< Null for 0 and for what nothing describes.
   const NameDefinition& name(std::size_t process, std::uint32_t string);      ///< "unknown" for 0 and for what nothing describes.
+  const NameDefinition& name(std::string_view text) { return intern(text); }
+  /// By the system's number, of the process's threads that are described; a new one where there is none.
+  const ThreadDefinition& thread_of_system(std::size_t process, std::uint32_t os_thread);
+  /// Does nothing where the program named it. Before an activity points to it.
+  void name_thread(std::size_t process, std::uint32_t os_thread, std::string_view name);
 
   const DeviceClock& clock(const ClockDefinition& clock) const { return clocks_[clock.index]; }
   void set_error(const ClockDefinition& clock, std::uint64_t median_ns, std::uint64_t max_ns);
@@ -78,6 +83,8 @@ class DefinitionTable {
     Entries<trace::QueueRecord, QueueDefinition> queues;
     Entries<trace::KernelRecord, KernelDefinition> kernels;
     Entries<trace::GeometryRecord, GeometryDefinition> geometries;
+    std::unordered_map<std::uint32_t, ThreadDefinition*> threads_of_system;
+    bool knows_threads_of_system = false;
     std::unordered_map<std::uint64_t, std::uint32_t> queue_names;   // native handle -> string
     std::unordered_map<std::uint32_t, std::uint32_t> thread_names;  // writer -> string
   };
@@ -87,6 +94,7 @@ class DefinitionTable {
   std::string_view text(std::size_t process, std::uint32_t id) const;
   Device& device(std::size_t process, std::uint32_t id);
   const NameDefinition& intern(std::string_view text);
+  ThreadDefinition& made_thread_of_system(std::size_t process, std::uint32_t os_thread);
 
   const std::vector<trace::ProcessInfo>& source_processes_;
   std::vector<Process> processes_;

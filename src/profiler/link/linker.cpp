@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "base/probe.hpp"
+#include "profiler/link/annotation_table.hpp"
 #include "profiler/link/completion_index.hpp"
+#include "profiler/link/cpu_operations.hpp"
 #include "profiler/link/definition_table.hpp"
 #include "profiler/link/external_ids.hpp"
 #include "profiler/link/record_cast.hpp"
@@ -43,9 +45,13 @@ constexpr std::array kFirstPass = {RecordKind::string,
                                    RecordKind::copy_detail,
                                    RecordKind::external_correlation};
 constexpr std::array kHintPass = {RecordKind::operation_submitted};
-constexpr std::array kSecondPass = {
-    RecordKind::operation_submitted, RecordKind::api_call, RecordKind::call_begin, RecordKind::synchronization, RecordKind::memory,
-    RecordKind::annotation,          RecordKind::loss,     RecordKind::overhead};
+constexpr std::array kSecondPass = {RecordKind::operation_submitted,
+                                    RecordKind::api_call,
+                                    RecordKind::call_begin,
+                                    RecordKind::synchronization,
+                                    RecordKind::memory,
+                                    RecordKind::loss,
+                                    RecordKind::overhead};
 
 /// Sets start and duration from a pair of host times; false when the end is not known.
 bool set_host_times(Activity& activity, std::uint64_t enter_ns, std::uint64_t exit_ns) {
@@ -97,26 +103,17 @@ struct Linker::Impl {
   void handle(std::size_t process, const trace::LossRecord& record, Sink& sink);
   void handle(std::size_t process, const trace::OverheadRecord& record, Sink& sink);
   void handle_begin(std::size_t process, const trace::CallBeginRecord& record);
-  void keep_annotation(std::size_t process, const trace::AnnotationRecord& record);
 
   void hand_over_external_ids(const RuntimeActivity& call, Sink& sink);
   void hand_over_call(const RuntimeActivity& call, Sink& sink);
   void complete(DeviceActivity& activity, std::size_t process, const trace::OperationSubmittedRecord& record);
   void hand_over_command(std::size_t process, const trace::OperationSubmittedRecord& record, const RuntimeActivity& call, Sink& sink);
   void hand_over_hung_calls(Sink& sink);
-  void hand_over_annotations(Sink& sink);
 
   /// What tells a call that never returned: a thread is in one call at a time.
   struct ThreadState {
     std::uint64_t last_begin_ns = 0, last_return_ns = 0;  // entries of the newest call begun, and of the newest that returned
     std::uint32_t last_begin_api = 0;
-  };
-  struct PendingAnnotation {
-    const ThreadDefinition* thread;
-    const NameDefinition* text;
-    std::uint64_t time_ns;
-    double value;
-    probe::AnnotationType type;
   };
   void saw_return(std::size_t process, std::uint32_t writer, std::uint64_t enter_ns) {
     std::uint64_t& last = threads[process][writer].last_return_ns;
@@ -128,7 +125,11 @@ struct Linker::Impl {
   CompletionIndex completions;
   ExternalIds external_ids;
   std::vector<PagedIndex<ThreadState, 16>> threads;
-  std::vector<PendingAnnotation> annotations;
+  AnnotationTable annotations;
+  CpuOperations cpu_operations;
+  std::span<const CpuTrace> cpu_traces;
+  ActivityKinds cpu_kinds;
+  std::int64_t window_end_ns = 0;
   LinkSummary summary;
   std::uint32_t next_correlation = 1;
 };
@@ -140,14 +141,22 @@ Linker& Linker::operator=(Linker&&) noexcept = default;
 
 const Definitions& Linker::definitions() const noexcept { return impl_->definitions.definitions(); }
 
+void Linker::set_cpu_traces(std::span<const CpuTrace> traces, ActivityKinds kinds, std::int64_t window_end_ns) {
+  impl_->cpu_traces = traces;
+  impl_->cpu_kinds = kinds;
+  impl_->window_end_ns = window_end_ns;
+}
+
 Result<LinkSummary> Linker::run(Sink& sink) {
   XPU_TRY(impl_->first_pass());
   SessionInfo info;
   info.manifest = &impl_->source.manifest();
   info.definitions = &impl_->definitions.definitions();
   info.commands = impl_->completions.size();
-  info.origin_ns = origin_of(*info.manifest, impl_->completions.earliest_ns());
+  // A framework's operation may have begun before the recording did.
+  info.origin_ns = std::min(origin_of(*info.manifest, impl_->completions.earliest_ns()), impl_->cpu_operations.earliest_ns());
   sink.begin(info);
+  impl_->cpu_operations.hand_over(sink, impl_->summary);
   XPU_TRY(impl_->second_pass(sink));
   XPU_TRY(sink.end(impl_->summary));
   return impl_->summary;
@@ -169,12 +178,20 @@ Result<> Linker::Impl::first_pass() {
         case RecordKind::loss:
           if (const auto* loss = record_cast<trace::LossRecord>(header)) completions.add(process, *loss);
           break;
+        case RecordKind::annotation:
+          if (const auto* annotation = record_cast<trace::AnnotationRecord>(header)) {
+            if (process < threads.size()) annotations.add(process, *annotation);
+            definitions.add(process, header);
+          }
+          break;
         default: definitions.add(process, header);
       }
     });
   }));
   definitions.finish();
   external_ids.sort();
+  annotations.finish(definitions);
+  if (!cpu_traces.empty() && !threads.empty()) cpu_operations.add(cpu_traces, cpu_kinds, window_end_ns, definitions);
   if (completions.needs_host_hints(definitions)) {
     XPU_TRY(source.for_each_batch(kHintPass, [&](std::size_t process, std::span<const std::byte> records) {
       trace::for_each_record(records, [&](const trace::RecordHeader& header) {
@@ -209,15 +226,12 @@ Result<> Linker::Impl::second_pass(Sink& sink) {
         case RecordKind::call_begin:
           if (const auto* begin = record_cast<trace::CallBeginRecord>(header)) handle_begin(process, *begin);
           break;
-        case RecordKind::annotation:
-          if (const auto* annotation = record_cast<trace::AnnotationRecord>(header)) keep_annotation(process, *annotation);
-          break;
         default: break;
       }
     });
   }));
   hand_over_hung_calls(sink);
-  hand_over_annotations(sink);
+  annotations.hand_over(sink);
   summary.orphans = completions.size() - summary.linked;
   return {};
 }
@@ -310,6 +324,8 @@ void Linker::Impl::hand_over_command(std::size_t process, const trace::Operation
     activity.call = &call;
     activity.correlation = call.correlation;
     activity.external_ids = call.external_ids;
+    if (!cpu_operations.is_empty()) cpu_operations.link(activity);
+    activity.range = annotations.find(*call.thread, call.start_ns);
     activity.command = command;
     complete(activity, process, record);
   };
@@ -449,54 +465,6 @@ void Linker::Impl::hand_over_hung_calls(Sink& sink) {
       hand_over_call(call, sink);
     });
   }
-}
-
-void Linker::Impl::keep_annotation(std::size_t process, const trace::AnnotationRecord& record) {
-  const auto type = static_cast<probe::AnnotationType>(record.header.flags);
-  if (type > probe::AnnotationType::counter) return;  // names were read in the first pass
-  annotations.push_back(
-      {&definitions.thread(process, record.thread), &definitions.name(process, record.text), record.time_ns, record.value, type});
-}
-
-/// Pairs beginnings and ends, which nest per thread.
-void Linker::Impl::hand_over_annotations(Sink& sink) {
-  std::stable_sort(annotations.begin(), annotations.end(), [](const PendingAnnotation& a, const PendingAnnotation& b) {
-    return a.thread != b.thread ? a.thread->index < b.thread->index : a.time_ns < b.time_ns;
-  });
-  std::vector<const PendingAnnotation*> open;
-  const auto hand_over = [&](const PendingAnnotation& from, AnnotationActivity::Type type, std::optional<std::uint64_t> end_ns) {
-    AnnotationActivity activity;
-    activity.process = from.thread->process;
-    activity.thread = from.thread;
-    activity.text = from.text;
-    activity.type = type;
-    activity.value = from.value;
-    activity.start_ns = static_cast<std::int64_t>(from.time_ns);
-    activity.duration_ns = end_ns.value_or(from.time_ns) - from.time_ns;
-    activity.duration_known = type != AnnotationActivity::Type::range || end_ns.has_value();
-    sink.handle_annotation_activity(activity);
-  };
-  const auto close_all = [&] {
-    for (const PendingAnnotation* begin : open) hand_over(*begin, AnnotationActivity::Type::range, std::nullopt);
-    open.clear();
-  };
-  for (const PendingAnnotation& annotation : annotations) {
-    if (!open.empty() && open.back()->thread != annotation.thread) close_all();
-    switch (annotation.type) {
-      case probe::AnnotationType::begin: open.push_back(&annotation); break;
-      case probe::AnnotationType::end:
-        if (open.empty()) {
-          hand_over(annotation, AnnotationActivity::Type::range, std::nullopt);
-        } else {
-          hand_over(*open.back(), AnnotationActivity::Type::range, annotation.time_ns);
-          open.pop_back();
-        }
-        break;
-      case probe::AnnotationType::counter: hand_over(annotation, AnnotationActivity::Type::counter, std::nullopt); break;
-      default: hand_over(annotation, AnnotationActivity::Type::mark, std::nullopt);
-    }
-  }
-  close_all();
 }
 
 }  // namespace xpu::profiler

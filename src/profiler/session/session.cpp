@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
 #include "base/probe.hpp"
+#include "profiler/link/device_annotations.hpp"
 #include "xpu/base/clock.hpp"
 
 namespace xpu::profiler {
@@ -90,6 +92,7 @@ Result<> Session::stop() {
   const std::lock_guard lock(mutex_);
   XPU_TRY(expect(SessionState::collecting, "stop"));
   api_->pause();
+  stopped_ns_ = now_ns(probe::clock_domain());
   state_ = SessionState::stopped;
   return {};
 }
@@ -117,12 +120,69 @@ void Session::cancel() {
   if (!api_) return;
   api_->disable();
   api_->forget();
+  cpu_traces_.clear();
   state_ = SessionState::cancelled;
 }
 
 SessionState Session::state() const noexcept {
   const std::lock_guard lock(mutex_);
   return state_;
+}
+
+// ---- what a framework recorded of itself
+
+Result<> Session::transfer_cpu_trace(CpuTrace trace) {
+  const auto is_of_no_host = [](const CpuOperation& operation) {
+    constexpr ActivityKinds kHostKinds = {ActivityKind::cpu_op, ActivityKind::user_annotation, ActivityKind::cpu_instant_event,
+                                          ActivityKind::python_function};
+    return !kHostKinds.contains(operation.kind);
+  };
+  const std::lock_guard lock(mutex_);
+  const bool is_there = api_ ? state_ == SessionState::collecting || state_ == SessionState::stopped || state_ == SessionState::collected
+                             : !source_.processes().empty();
+  if (!is_there || has_run_) {
+    ++cpu_trace_counts_.discarded_traces;
+    cpu_trace_counts_.discarded_operations += trace.operations.size();
+    return Error{ErrorCode::failed_precondition,
+                 fmt::format("a CPU trace of {} operations is discarded: {}", trace.operations.size(),
+                             has_run_ ? "what was collected has been linked already"
+                             : api_   ? fmt::format("the session is {}, and must have been started", to_string(state_))
+                                      : std::string("the recording has no process"))};
+  }
+  cpu_trace_counts_.discarded_operations += std::erase_if(trace.operations, is_of_no_host);
+  ++cpu_trace_counts_.traces;
+  cpu_trace_counts_.operations += trace.operations.size();
+  cpu_traces_.push_back(std::move(trace));
+  return {};
+}
+
+CpuTraceCounts Session::cpu_trace_counts() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return cpu_trace_counts_;
+}
+
+ClockDomain Session::clock_domain() const noexcept {
+  if (api_) return probe::clock_domain();
+  return source_.processes().empty() ? ClockDomain::monotonic : source_.processes().front().domain;
+}
+
+/// Where an operation ends that had not ended: at the stop, or with the recorded program. Where that is not known, with the last operation.
+std::int64_t Session::window_end_ns() const {
+  if (stopped_ns_ != 0) return static_cast<std::int64_t>(stopped_ns_);
+  const trace::Manifest& manifest = source_.manifest();
+  if (manifest.end.known) return static_cast<std::int64_t>(manifest.start_monotonic_ns + manifest.end.wall_ns);
+  std::int64_t last_ns = 0;
+  for (const CpuTrace& trace : cpu_traces_) {
+    for (const CpuOperation& operation : trace.operations) last_ns = std::max({last_ns, operation.start_ns, operation.end_ns.value_or(0)});
+  }
+  return last_ns;
+}
+
+LinkSummary Session::with_cpu_trace_counts(LinkSummary summary) const {
+  const CpuTraceCounts counts = cpu_trace_counts();
+  summary.discarded_cpu_traces = counts.discarded_traces;
+  summary.discarded_cpu_operations = counts.discarded_operations;
+  return summary;
 }
 
 // ---- linking
@@ -134,9 +194,16 @@ Result<> Session::collect_if_live() {
 
 Result<LinkSummary> Session::run(std::vector<Sink*> sinks) {
   XPU_TRY(collect_if_live());
+  {
+    const std::lock_guard lock(mutex_);
+    has_run_ = true;
+  }
   running_ = std::move(sinks);
   linker_ = std::make_unique<Linker>(source_);
-  return linker_->run(*this);
+  if (!cpu_traces_.empty()) linker_->set_cpu_traces(cpu_traces_, api_ ? config_.kinds : default_activity_kinds(), window_end_ns());
+  device_annotations_ = wants(ActivityKind::gpu_user_annotation) ? std::make_unique<DeviceAnnotations>() : nullptr;
+  XPU_TRY_ASSIGN(const LinkSummary summary, linker_->run(*this));
+  return with_cpu_trace_counts(summary);
 }
 
 void Session::begin(const SessionInfo& info) {
@@ -146,6 +213,7 @@ void Session::begin(const SessionInfo& info) {
 /// No command may point to a call that is not part of the profile.
 template <typename DeviceKind>
 void Session::hand_over(void (Sink::*handle)(const DeviceKind&), const DeviceKind& activity) {
+  if (device_annotations_) device_annotations_->add(activity);
   if (shows_last_call_) {
     for (Sink* sink : running_) (sink->*handle)(activity);
     return;
@@ -202,7 +270,21 @@ void Session::handle_loss_activity(const LossActivity& activity) {
   for (Sink* sink : running_) sink->handle_loss_activity(activity);
 }
 
-Result<> Session::end(const LinkSummary& summary) {
+void Session::handle_cpu_operation_activity(const CpuOperationActivity& activity) {
+  for (Sink* sink : running_) sink->handle_cpu_operation_activity(activity);
+}
+
+void Session::hand_over_device_annotations() {
+  if (!device_annotations_) return;
+  for (const DeviceAnnotationActivity& activity : device_annotations_->take()) {
+    for (Sink* sink : running_) sink->handle_device_annotation_activity(activity);
+  }
+  device_annotations_.reset();
+}
+
+Result<> Session::end(const LinkSummary& linked) {
+  hand_over_device_annotations();
+  const LinkSummary summary = with_cpu_trace_counts(linked);
   Result<> first;
   for (Sink* sink : running_) {
     Result<> result = sink->end(summary);
