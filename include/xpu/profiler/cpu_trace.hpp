@@ -56,6 +56,9 @@ struct CpuThread {
 struct CpuTrace {
   std::vector<CpuOperation> operations;  ///< In any order.
   std::vector<CpuThread> threads = {};
+  /// Empty: on the rows of the program's threads. Else on rows of a group of this name, whose threads are numbers that mean nothing outside
+  /// of it; no work is linked to what is on them.
+  std::string rows = {};
 };
 
 /// What became of the traces that were transferred to a session.

@@ -192,6 +192,8 @@ struct Report {
   std::vector<Loss> losses;
   std::vector<Clock> clocks;
   Overhead overhead;
+  /// What went wrong with child profilers and the client of the session, with their names, in sentences.
+  std::vector<std::string> participant_errors;
 };
 
 /// Reads the recording three times (twice to link, once to balance the books). Errors: invalid_argument (an unknown `sort`, a bad

@@ -6,14 +6,18 @@
 #include <mutex>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "xpu/base/clock.hpp"
 #include "xpu/base/export.hpp"
 #include "xpu/base/result.hpp"
 #include "xpu/profiler/activity_api.hpp"
+#include "xpu/profiler/child_profiler.hpp"
+#include "xpu/profiler/client.hpp"
 #include "xpu/profiler/config.hpp"
 #include "xpu/profiler/cpu_trace.hpp"
+#include "xpu/profiler/distributed_info.hpp"
 #include "xpu/profiler/linker.hpp"
 #include "xpu/profiler/record_source.hpp"
 #include "xpu/profiler/sink.hpp"
@@ -21,6 +25,7 @@
 namespace xpu::profiler {
 
 class DeviceAnnotations;
+class Participants;
 
 enum class SessionState : std::uint8_t {
   created,
@@ -79,6 +84,13 @@ class XPU_EXPORT Session final : public Sink {
   /// Of which the times of a CPU trace must be.
   ClockDomain clock_domain() const noexcept;
 
+  /// Of which distributed program this process is a part: for the head of traces. Before they are written.
+  void set_distributed_info(DistributedInfo info) { distributed_info_ = std::move(info); }
+  /// A framework that is to be told of the session's life; outlives the session. Before `prepare`, else failed_precondition.
+  Result<> set_client(ProfilerClient* client);
+  /// What the client and the children of this session (`register_child_profiler`) said until now, errors above all. Any thread.
+  std::vector<ParticipantReport> participants() const;
+
   /// The sink must outlive the session.
   void add_sink(Sink& sink) { sinks_.push_back(&sink); }
   /// Links everything and tells the sinks, as often as wanted. The first error of the source or of a sink; every sink has seen `end` when
@@ -112,6 +124,8 @@ class XPU_EXPORT Session final : public Sink {
  private:
   Result<> prepare_locked();
   Result<> expect(SessionState wanted, std::string_view step) const;
+  void keep(CpuTrace trace);
+  void ask_participants();
   std::int64_t window_end_ns() const;
   LinkSummary with_cpu_trace_counts(LinkSummary summary) const;
   void hand_over_device_annotations();
@@ -126,9 +140,12 @@ class XPU_EXPORT Session final : public Sink {
   SessionState state_ = SessionState::created;
   bool is_paused_ = false;
   bool has_run_ = false;
-  std::uint64_t stopped_ns_ = 0;
+  std::uint64_t started_ns_ = 0, stopped_ns_ = 0;
   std::vector<CpuTrace> cpu_traces_;  // never changed once it has run
   CpuTraceCounts cpu_trace_counts_;
+  std::optional<DistributedInfo> distributed_info_;
+  const std::unique_ptr<Participants> participants_;    // null over a recording
+  std::vector<ParticipantReport> participant_reports_;  // as they were at the beginning of the run
   std::unique_ptr<Linker> linker_;
   std::vector<Sink*> sinks_;
   std::vector<Sink*> running_;                             // of the run that is under way

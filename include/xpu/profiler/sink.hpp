@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "xpu/base/export.hpp"
 #include "xpu/base/result.hpp"
 #include "xpu/profiler/activity.hpp"
+#include "xpu/profiler/child_profiler.hpp"
 #include "xpu/profiler/definitions.hpp"
+#include "xpu/profiler/distributed_info.hpp"
 #include "xpu/trace/recording/recording.hpp"
 
 namespace xpu::profiler {
@@ -36,6 +39,9 @@ struct SessionInfo {
   std::uint64_t commands = 0;                ///< That are about to come, roughly: for a progress bar.
   /// Where a time axis begins: the program's start or, where that is not known, that of the first command.
   std::int64_t origin_ns = 0;
+  const DistributedInfo* distributed = nullptr;  ///< Or null; lives as long as the session.
+  /// What the client and child profilers said; lives as long as the session.
+  std::span<const ParticipantReport> participants = {};
 };
 
 /// Takes activities in the order in which they become known, not in that of time; a command comes right behind its call. One thread at a

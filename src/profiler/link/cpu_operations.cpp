@@ -9,10 +9,14 @@
 namespace xpu::profiler {
 namespace {
 
-CpuOperationActivity activity_of(const CpuOperation& operation, std::int64_t window_end_ns, DefinitionTable& definitions) {
+/// Above the ids of Linux, and of what else has made up ones.
+constexpr std::uint64_t kFirstGroupPid = std::uint64_t{3} << 22;
+
+CpuOperationActivity activity_of(const CpuOperation& operation, const ThreadDefinition& thread, std::int64_t window_end_ns,
+                                 DefinitionTable& definitions) {
   CpuOperationActivity activity;
-  activity.process = &definitions.process(0);
-  activity.thread = &definitions.thread_of_system(0, operation.thread);
+  activity.process = thread.process;
+  activity.thread = &thread;
   activity.name = &definitions.name(operation.name);
   activity.kind = operation.kind;
   activity.start_ns = operation.start_ns;
@@ -28,17 +32,42 @@ CpuOperationActivity activity_of(const CpuOperation& operation, std::int64_t win
 
 }  // namespace
 
+ThreadDefinition& CpuOperations::row_of(const CpuTrace& trace, std::uint32_t number, DefinitionTable& definitions) {
+  const auto [group, is_new] = groups_.try_emplace(trace.rows);
+  if (is_new) {
+    ProcessDefinition& process = group->second.process;
+    process.index = static_cast<std::uint32_t>(definitions.definitions().processes.size() + groups_.size() - 1);
+    process.pid = kFirstGroupPid + groups_.size();
+    process.name = trace.rows;
+  }
+  ThreadDefinition*& row = group->second.rows[number];
+  if (row == nullptr) row = &definitions.add_thread(group->second.process, number);
+  return *row;
+}
+
 void CpuOperations::add(std::span<const CpuTrace> traces, ActivityKinds kinds, std::int64_t window_end_ns, DefinitionTable& definitions) {
   kinds_ = kinds;
   for (const CpuTrace& trace : traces) {
-    for (const CpuThread& thread : trace.threads) definitions.name_thread(0, thread.thread, thread.name);
-    for (const CpuOperation& operation : trace.operations) activities_.push_back(activity_of(operation, window_end_ns, definitions));
+    const bool is_of_program = trace.rows.empty();
+    for (const CpuThread& thread : trace.threads) {
+      if (is_of_program) {
+        definitions.name_thread(0, thread.thread, thread.name);
+      } else {
+        row_of(trace, thread.thread, definitions).name = thread.name;
+      }
+    }
+    for (const CpuOperation& operation : trace.operations) {
+      const ThreadDefinition& thread =
+          is_of_program ? definitions.thread_of_system(0, operation.thread) : row_of(trace, operation.thread, definitions);
+      activities_.push_back(activity_of(operation, thread, window_end_ns, definitions));
+    }
   }
   std::stable_sort(activities_.begin(), activities_.end(), [](const CpuOperationActivity& a, const CpuOperationActivity& b) {
     return std::tie(a.thread->index, a.start_ns, b.duration_ns) < std::tie(b.thread->index, b.start_ns, a.duration_ns);
   });
   for (const CpuOperationActivity& activity : activities_) {
-    if (!activity.external_id) continue;
+    const bool is_of_program = activity.process == &definitions.process(0);
+    if (!activity.external_id || !is_of_program) continue;
     const auto [known, is_new] = by_id_.try_emplace(*activity.external_id, &activity);
     if (!is_new && activity.start_ns < known->second->start_ns) known->second = &activity;
   }

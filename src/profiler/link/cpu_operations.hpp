@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -36,10 +37,17 @@ class CpuOperations {
     CpuOperationActivity* start = nullptr;
     std::vector<CpuOperationActivity*> ends;
   };
+  /// Rows that are no threads of the program.
+  struct RowGroup {
+    ProcessDefinition process;
+    std::map<std::uint32_t, ThreadDefinition*> rows;
+  };
+  ThreadDefinition& row_of(const CpuTrace& trace, std::uint32_t number, DefinitionTable& definitions);
   void find_annotations();
   void check_arrows();
 
   ActivityKinds kinds_;
+  std::map<std::string, RowGroup> groups_;
   std::vector<CpuOperationActivity> activities_;  // by thread, then start, the outer one first
   std::unordered_map<ExternalId, const CpuOperationActivity*, HashOfId> by_id_;
   std::uint64_t dangling_flow_ends_ = 0;

@@ -203,13 +203,16 @@ ThreadDefinition& DefinitionTable::made_thread_of_system(std::size_t process_ind
     }
   }
   ThreadDefinition*& thread = process.threads_of_system[os_thread];
-  if (thread == nullptr) {
-    thread = &definitions_.threads.emplace_back();
-    thread->index = static_cast<std::uint32_t>(definitions_.threads.size() - 1);
-    thread->process = &definitions_.processes[process_index];
-    thread->os_thread = os_thread;
-  }
+  if (thread == nullptr) thread = &add_thread(definitions_.processes[process_index], os_thread);
   return *thread;
+}
+
+ThreadDefinition& DefinitionTable::add_thread(const ProcessDefinition& process, std::uint32_t os_thread) {
+  ThreadDefinition& thread = definitions_.threads.emplace_back();
+  thread.index = static_cast<std::uint32_t>(definitions_.threads.size() - 1);
+  thread.process = &process;
+  thread.os_thread = os_thread;
+  return thread;
 }
 
 const ThreadDefinition& DefinitionTable::thread_of_system(std::size_t process, std::uint32_t os_thread) {

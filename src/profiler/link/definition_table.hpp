@@ -47,6 +47,8 @@ class DefinitionTable {
   const NameDefinition& name(std::string_view text) { return intern(text); }
   /// By the system's number, of the process's threads that are described; a new one where there is none.
   const ThreadDefinition& thread_of_system(std::size_t process, std::uint32_t os_thread);
+  /// A new thread of a process that is none of the recording's, which must outlive the table.
+  ThreadDefinition& add_thread(const ProcessDefinition& process, std::uint32_t os_thread);
   /// Does nothing where the program named it. Before an activity points to it.
   void name_thread(std::size_t process, std::uint32_t os_thread, std::string_view name);
 

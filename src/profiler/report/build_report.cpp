@@ -189,6 +189,9 @@ Result<Report> build_report(Session& session, const trace::Conservation& books, 
   report.conservation.cpu_traces_discarded = linked.discarded_cpu_traces;
   report.conservation.cpu_operations_discarded = linked.discarded_cpu_operations;
   report.conservation.dangling_flow_ends = linked.dangling_flow_ends;
+  for (const ParticipantReport& participant : session.participants()) {
+    for (const std::string& error : participant.errors) report.participant_errors.push_back(participant.name + ": " + error);
+  }
   const auto start_ns = static_cast<std::int64_t>(source.manifest().start_monotonic_ns);
   for (PendingNames::Named& command : pending.take()) {
     report.conservation.pending_commands.push_back(

@@ -234,6 +234,10 @@ std::string report_json(const Report& report) {
       }
       out.member("readings", clock.readings);
     });
+    out.key("participant_errors");
+    out.begin_array();
+    for (const std::string& error : report.participant_errors) out.value(error);
+    out.end_array();
     out.key("overhead");
     out.begin_object();
     out.member("program_ns", report.overhead.program_ns);

@@ -440,6 +440,7 @@ void ReportText::books() {
   pending();
   clocks();
   overhead();
+  for (const std::string& error : report_.participant_errors) fact("child", style_.alarming(printable(error)));
 }
 
 void ReportText::pending() {

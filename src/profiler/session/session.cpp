@@ -8,6 +8,7 @@
 
 #include "base/probe.hpp"
 #include "profiler/link/device_annotations.hpp"
+#include "profiler/session/participants.hpp"
 #include "xpu/base/clock.hpp"
 
 namespace xpu::profiler {
@@ -37,8 +38,11 @@ std::string_view to_string(SessionState state) noexcept {
 }
 
 Session::Session(const RecordSource& source) : source_(source) {}
-Session::Session(Config config) : config_(std::move(config)), api_(std::make_unique<ActivityApi>()), source_(*api_) {}
-Session::~Session() = default;
+Session::Session(Config config)
+    : config_(std::move(config)), api_(std::make_unique<ActivityApi>()), source_(*api_), participants_(std::make_unique<Participants>()) {}
+Session::~Session() {
+  if (participants_) participants_->stop(*this);
+}
 
 // ---- the life cycle
 
@@ -57,8 +61,12 @@ Result<> Session::prepare_locked() {
 }
 
 Result<> Session::prepare() {
-  const std::lock_guard lock(mutex_);
-  return prepare_locked();
+  {
+    const std::lock_guard lock(mutex_);
+    XPU_TRY(prepare_locked());
+  }
+  participants_->prepare(config_);
+  return {};
 }
 
 void Session::discard_warm_up() {
@@ -67,33 +75,44 @@ void Session::discard_warm_up() {
 }
 
 Result<> Session::start() {
-  const std::lock_guard lock(mutex_);
-  if (state_ == SessionState::created) XPU_TRY(prepare_locked());
-  XPU_TRY(expect(SessionState::warmup, "start"));
-  api_->discard();
-  state_ = SessionState::collecting;
+  if (api_ && state() == SessionState::created) XPU_TRY(prepare());
+  {
+    const std::lock_guard lock(mutex_);
+    XPU_TRY(expect(SessionState::warmup, "start"));
+    api_->discard();
+    started_ns_ = now_ns(probe::clock_domain());
+    state_ = SessionState::collecting;
+  }
+  participants_->start();
   return {};
 }
 
 void Session::toggle(bool collect) noexcept {
-  const std::lock_guard lock(mutex_);
-  if (state_ != SessionState::collecting || is_paused_ == !collect) return;
-  is_paused_ = !collect;
-  if (collect) {
-    api_->resume();
-    mark_in_trace("xpu: collection resumed");
-  } else {
-    mark_in_trace("xpu: collection paused");
-    api_->pause();
+  {
+    const std::lock_guard lock(mutex_);
+    if (state_ != SessionState::collecting || is_paused_ == !collect) return;
+    is_paused_ = !collect;
+    if (collect) {
+      api_->resume();
+      mark_in_trace("xpu: collection resumed");
+    } else {
+      mark_in_trace("xpu: collection paused");
+      api_->pause();
+    }
+    participants_->want_collection(collect);
   }
+  participants_->tell_collection();
 }
 
 Result<> Session::stop() {
-  const std::lock_guard lock(mutex_);
-  XPU_TRY(expect(SessionState::collecting, "stop"));
-  api_->pause();
-  stopped_ns_ = now_ns(probe::clock_domain());
-  state_ = SessionState::stopped;
+  {
+    const std::lock_guard lock(mutex_);
+    XPU_TRY(expect(SessionState::collecting, "stop"));
+    api_->pause();
+    stopped_ns_ = now_ns(probe::clock_domain());
+    state_ = SessionState::stopped;
+  }
+  participants_->stop(*this);
   return {};
 }
 
@@ -116,12 +135,15 @@ Result<> Session::collect(std::chrono::milliseconds patience) {
 }
 
 void Session::cancel() {
-  const std::lock_guard lock(mutex_);
   if (!api_) return;
-  api_->disable();
-  api_->forget();
-  cpu_traces_.clear();
-  state_ = SessionState::cancelled;
+  {
+    const std::lock_guard lock(mutex_);
+    api_->disable();
+    api_->forget();
+    cpu_traces_.clear();
+    state_ = SessionState::cancelled;
+  }
+  participants_->stop(*this);
 }
 
 SessionState Session::state() const noexcept {
@@ -132,11 +154,6 @@ SessionState Session::state() const noexcept {
 // ---- what a framework recorded of itself
 
 Result<> Session::transfer_cpu_trace(CpuTrace trace) {
-  const auto is_of_no_host = [](const CpuOperation& operation) {
-    constexpr ActivityKinds kHostKinds = {ActivityKind::cpu_op, ActivityKind::user_annotation, ActivityKind::cpu_instant_event,
-                                          ActivityKind::python_function};
-    return !kHostKinds.contains(operation.kind);
-  };
   const std::lock_guard lock(mutex_);
   const bool is_there = api_ ? state_ == SessionState::collecting || state_ == SessionState::stopped || state_ == SessionState::collected
                              : !source_.processes().empty();
@@ -149,11 +166,39 @@ Result<> Session::transfer_cpu_trace(CpuTrace trace) {
                              : api_   ? fmt::format("the session is {}, and must have been started", to_string(state_))
                                       : std::string("the recording has no process"))};
   }
+  keep(std::move(trace));
+  return {};
+}
+
+/// Under the lock.
+void Session::keep(CpuTrace trace) {
+  const auto is_of_no_host = [](const CpuOperation& operation) {
+    constexpr ActivityKinds kHostKinds = {ActivityKind::cpu_op, ActivityKind::user_annotation, ActivityKind::cpu_instant_event,
+                                          ActivityKind::python_function};
+    return !kHostKinds.contains(operation.kind);
+  };
   cpu_trace_counts_.discarded_operations += std::erase_if(trace.operations, is_of_no_host);
   ++cpu_trace_counts_.traces;
   cpu_trace_counts_.operations += trace.operations.size();
   cpu_traces_.push_back(std::move(trace));
+}
+
+Result<> Session::set_client(ProfilerClient* client) {
+  const std::lock_guard lock(mutex_);
+  XPU_TRY(expect(SessionState::created, "take a client"));
+  participants_->set_client(client);
   return {};
+}
+
+std::vector<ParticipantReport> Session::participants() const {
+  return participants_ ? participants_->reports() : std::vector<ParticipantReport>();
+}
+
+void Session::ask_participants() {
+  if (!participants_) return;
+  std::vector<CpuTrace> traces = participants_->process({static_cast<std::int64_t>(started_ns_), static_cast<std::int64_t>(stopped_ns_)});
+  const std::lock_guard lock(mutex_);
+  for (CpuTrace& trace : traces) keep(std::move(trace));
 }
 
 CpuTraceCounts Session::cpu_trace_counts() const noexcept {
@@ -194,10 +239,13 @@ Result<> Session::collect_if_live() {
 
 Result<LinkSummary> Session::run(std::vector<Sink*> sinks) {
   XPU_TRY(collect_if_live());
+  bool is_first = false;
   {
     const std::lock_guard lock(mutex_);
-    has_run_ = true;
+    is_first = !std::exchange(has_run_, true);
   }
+  if (is_first) ask_participants();
+  participant_reports_ = participants();
   running_ = std::move(sinks);
   linker_ = std::make_unique<Linker>(source_);
   if (!cpu_traces_.empty()) linker_->set_cpu_traces(cpu_traces_, api_ ? config_.kinds : default_activity_kinds(), window_end_ns());
@@ -206,7 +254,10 @@ Result<LinkSummary> Session::run(std::vector<Sink*> sinks) {
   return with_cpu_trace_counts(summary);
 }
 
-void Session::begin(const SessionInfo& info) {
+void Session::begin(const SessionInfo& linked) {
+  SessionInfo info = linked;
+  if (distributed_info_) info.distributed = &*distributed_info_;
+  info.participants = participant_reports_;
   for (Sink* sink : running_) sink->begin(info);
 }
 

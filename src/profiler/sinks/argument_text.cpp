@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <string_view>
 #include <type_traits>
 #include <variant>
 #include <vector>
@@ -33,7 +36,34 @@ void append_value(std::string& out, const Value& value) {
   }
 }
 
+constexpr std::string_view kCollectiveName = "Collective name";
+constexpr std::array<std::string_view, 17> kCollectiveKeys = {kCollectiveName,
+                                                              "Backend",
+                                                              "In msg nelems",
+                                                              "Out msg nelems",
+                                                              "Group size",
+                                                              "dtype",
+                                                              "In split size",
+                                                              "Out split size",
+                                                              "Process Group Name",
+                                                              "Process Group Description",
+                                                              "Process Group Ranks",
+                                                              "Src Rank",
+                                                              "Dst Rank",
+                                                              "Seq",
+                                                              "Comms Id",
+                                                              "Input Tensors start",
+                                                              "Output Tensors start"};
+
 }  // namespace
+
+bool is_of_collective(const CpuArgument& argument) {
+  return std::find(kCollectiveKeys.begin(), kCollectiveKeys.end(), argument.key) != kCollectiveKeys.end();
+}
+
+bool is_collective(std::span<const CpuArgument> arguments) {
+  return std::any_of(arguments.begin(), arguments.end(), [](const CpuArgument& argument) { return argument.key == kCollectiveName; });
+}
 
 void append_arguments(std::string& out, std::span<const CpuArgument> arguments) {
   for (const CpuArgument& argument : arguments) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "profiler/sinks/argument_text.hpp"
+#include "profiler/sinks/chrome_head.hpp"
 #include "profiler/sinks/chrome_rows.hpp"
 #include "profiler/sinks/chrome_text.hpp"
 #include "profiler/sinks/fragments.hpp"
@@ -106,19 +107,8 @@ void ChromeSink::Impl::write_head(const SessionInfo& info) {
   out.end_array();
   out.raw("\n");
   if (!manifest.host.empty()) out.member("host_name", manifest.host);
-  int rank = 0;
-  for (const ProcessDefinition& process : definitions->processes) {
-    if (process.rank) {
-      rank = *process.rank;
-      break;
-    }
-  }
-  out.key("distributedInfo");
-  out.begin_object();
-  out.member("backend", "");
-  out.member("rank", rank);  // readers search for "rank": with a blank behind the colon
-  out.end_object();
-  out.raw("\n");
+  write_distributed_info(out, info);
+  write_participants(out, info.participants);
   out.key("program");
   out.begin_array();
   for (const std::string& argument : manifest.argv) out.value(argument);
@@ -217,6 +207,13 @@ void ChromeSink::handle_kernel_activity(const KernelActivity& activity) {
     impl.out.raw(impl.geometry_tails.get(activity.geometry->index, [&] { return geometry_args(*activity.geometry); }));
   }
   impl.out.raw(impl.kernel_tails.get(kernel.index, [&] { return kernel_args(kernel); }));
+  if (activity.operation != nullptr && is_collective(activity.operation->arguments)) {
+    std::string arguments;
+    for (const CpuArgument& argument : activity.operation->arguments) {
+      if (is_of_collective(argument)) append_arguments(arguments, {&argument, 1});
+    }
+    impl.out.raw(arguments);
+  }
   impl.end_command(activity);
   ++impl.summary.kernels;
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -264,6 +265,112 @@ TEST(FrameworkTest, PerfettoShowsTheSame) {
   EXPECT_THAT(spans[0].arguments, ElementsAre(Pair("External id", "1"), Pair("commands", "2")));
   for (const PerfettoEvent& kernel : trace.of_category("kernel")) EXPECT_THAT(kernel.arguments, Contains(Pair("External id", testing::_)));
   EXPECT_EQ(framework.summary.flows, 3u);
+}
+
+TEST(FrameworkTest, TheDistributedProgramStandsInTheHeadAsItWasGiven) {
+  Framework framework;
+  DistributedInfo info;
+  info.backend = "xccl";
+  info.rank = 3;
+  info.world_size = 8;
+  info.groups = {{"0", "default_pg", "xpu:xccl,cpu:gloo", 8, {0, 1, 2, 3, 4, 5, 6, 7}}, {"1", "", "", 0, {}}};
+  info.group_count = 5;
+  info.facts = {{"nccl_version", "none"}};
+  framework.session().set_distributed_info(info);
+  const std::string text = framework.chrome_text();
+  EXPECT_EQ(Json::parse(text)["distributedInfo"],
+            Json::parse(R"({"backend": "xccl", "rank": 3, "world_size": 8, "pg_count": 5, "pg_config": [
+      {"pg_name": "0", "pg_desc": "default_pg", "backend_config": "xpu:xccl,cpu:gloo", "pg_size": 8, "ranks": [0,1,2,3,4,5,6,7]},
+      {"pg_name": "1", "pg_desc": "", "backend_config": "", "pg_size": 0, "ranks": []}], "nccl_version": "none"})"));
+  EXPECT_NE(text.find("\"rank\": 3"), std::string::npos) << "readers search for it with the blank";
+  EXPECT_THAT(findings_in(text), IsEmpty());
+}
+
+TEST(FrameworkTest, GroupsAreCountedWhereNobodySaysHowManyThereAre) {
+  Framework framework;
+  DistributedInfo info;
+  info.groups.resize(2);
+  framework.session().set_distributed_info(info);
+  EXPECT_EQ(Json::parse(framework.chrome_text())["distributedInfo"]["pg_count"], 2);
+}
+
+TEST(FrameworkTest, WithoutItTheRankOfTheRecordingStands) {
+  Framework framework;
+  EXPECT_EQ(Json::parse(framework.chrome_text())["distributedInfo"], Json::parse(R"({"backend": "", "rank": 0})"));
+}
+
+/// A collective whose kernel no NCCL made, beside an operation that is none.
+struct CollectiveFramework : Framework {
+  CollectiveFramework() {
+    add_command_with_ids(source, {.start = 6'000, .end = 6'100, .enter_ns = 3'700, .exit_ns = 3'800}, {operation_id(13)});
+    trace.operations.push_back(cpu_operation("record_param_comms", 3'650, 3'900, operation_id(13)));
+    trace.operations.back().arguments = {{"Collective name", "allreduce"},
+                                         {"Backend", "xccl"},
+                                         {"In msg nelems", std::int64_t{1'024}},
+                                         {"Group size", std::int64_t{8}},
+                                         {"dtype", "BFloat16"},
+                                         {"In split size", std::vector<std::int64_t>{}},
+                                         {"Process Group Ranks", std::vector<std::int64_t>{0, 1}},
+                                         {"Ev Idx", std::int64_t{9}}};
+  }
+};
+
+TEST(FrameworkTest, AKernelOfACollectiveSaysWhatTheCollectiveSaid) {
+  CollectiveFramework framework;
+  const std::string text = framework.chrome_text();
+  const std::vector<Json> kernels = events_of(Json::parse(text), "kernel");
+  ASSERT_EQ(kernels.size(), 3u);
+  const Json& arguments = kernels[2]["args"];
+  EXPECT_EQ(arguments["Collective name"], "allreduce");
+  EXPECT_EQ(arguments["Backend"], "xccl") << "as it was given";
+  EXPECT_EQ(arguments["In msg nelems"], 1'024);
+  EXPECT_EQ(arguments["Group size"], 8);
+  EXPECT_EQ(arguments["dtype"], "BFloat16");
+  EXPECT_EQ(arguments["In split size"], Json::array());
+  EXPECT_EQ(arguments["Process Group Ranks"], Json::parse("[0,1]"));
+  EXPECT_FALSE(arguments.contains("Ev Idx")) << "of the operation only";
+  for (std::size_t index = 0; index < 2; ++index) EXPECT_FALSE(kernels[index]["args"].contains("dtype")) << index;
+  EXPECT_EQ(text.find("nccl"), std::string::npos) << "nothing is guessed";
+  EXPECT_THAT(findings_in(text), IsEmpty());
+}
+
+TEST(FrameworkTest, PerfettoSaysTheSameOfIt) {
+  CollectiveFramework framework;
+  const std::vector<PerfettoEvent> kernels = framework.perfetto().of_category("kernel");
+  ASSERT_EQ(kernels.size(), 3u);
+  EXPECT_THAT(kernels[2].arguments,
+              testing::IsSupersetOf({Pair("Collective name", "allreduce"), Pair("Backend", "xccl"), Pair("In msg nelems", "1024"),
+                                     Pair("Group size", "8"), Pair("dtype", "BFloat16"), Pair("In split size", "[]"),
+                                     Pair("Process Group Ranks", "[0,1]"), Pair("External id", "13")}));
+  EXPECT_FALSE(kernels[2].arguments.contains("Ev Idx"));
+  EXPECT_FALSE(kernels[0].arguments.contains("dtype"));
+}
+
+TEST(FrameworkTest, RowsOfAGroupAreRowsOfAProcessOfTheirOwn) {
+  Framework framework;
+  CpuTrace other;
+  other.rows = "unit profiler";
+  other.threads = {{1, "unit one"}};
+  other.operations.push_back(cpu_operation("unit work", 2'000, 3'000, operation_id(11)));
+  other.operations.back().thread = 1;
+  ASSERT_TRUE(framework.session().transfer_cpu_trace(other));
+  const std::string text = framework.chrome_text();
+  EXPECT_THAT(findings_in(text), IsEmpty());
+  const Json document = Json::parse(text);
+  const std::vector<Json> operations = events_of(document, "cpu_op");
+  ASSERT_EQ(operations.size(), 3u);
+  const Json& work = operations[2];
+  EXPECT_EQ(work["name"], "unit work");
+  EXPECT_NE(work["pid"], 100);
+  std::vector<std::string> names;
+  for (const Json& event : document["traceEvents"]) {
+    if (event["ph"] == "M" && event["pid"] == work["pid"] && event["args"].contains("name")) names.push_back(event["args"]["name"]);
+  }
+  EXPECT_THAT(names, testing::UnorderedElementsAre("unit profiler", "unit one"));
+  std::map<std::string, std::string> tracks;
+  for (const PerfettoEvent& operation : framework.perfetto().of_category("cpu_op")) tracks[operation.name] = operation.track;
+  EXPECT_EQ(tracks["unit work"], "unit one");
+  EXPECT_EQ(tracks["aten::mm"], "thread 100");
 }
 
 }  // namespace

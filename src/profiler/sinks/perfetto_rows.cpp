@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <variant>
 
+#include "profiler/sinks/argument_text.hpp"
 #include "profiler/sinks/names.hpp"
 #include "profiler/time_difference.hpp"
 #include "xpu/base/text.hpp"
@@ -390,6 +392,31 @@ std::uint64_t PerfettoRows::new_compute_kernel(const KernelDefinition& kernel) {
     argument(ArgumentName::sub_group_size, kernel.sub_group);
   });
   return at(compute_kernels_, kernel.index) = id;
+}
+
+std::string PerfettoRows::collective_fields(const CpuOperationActivity& operation) {
+  std::string fields_of_launch;
+  if (!is_collective(operation.arguments)) return fields_of_launch;
+  for (const CpuArgument& argument : operation.arguments) {
+    if (!is_of_collective(argument)) continue;
+    const auto [name, is_new] = argument_names_.try_emplace(argument.key, kArgumentNames.size() + argument_names_.size() + 1);
+    if (is_new) interned(fields::interned::kComputeArgumentName, name->second, argument.key);
+    // A number is one; everything else is shown as it reads.
+    const auto* number = std::get_if<std::int64_t>(&argument.value);
+    const auto* text = std::get_if<std::string>(&argument.value);
+    const std::uint64_t text_id = number != nullptr ? 0 : string_value(text != nullptr ? *text : json_value(argument.value));
+    ProtoWriter out([&](std::string_view piece) { fields_of_launch += piece; }, 128);
+    out.message(fields::launch::kArgument, [&] {
+      out.number(fields::launch::kNameId, name->second);
+      if (number != nullptr) {
+        out.number(fields::launch::kSigned, *number);
+      } else {
+        out.number(fields::launch::kStringId, text_id);
+      }
+    });
+    out.flush();
+  }
+  return fields_of_launch;
 }
 
 std::string_view PerfettoRows::new_launch_fields(const GeometryDefinition& geometry) {

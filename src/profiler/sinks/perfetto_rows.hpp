@@ -132,6 +132,8 @@ class PerfettoRows {
     const std::uint64_t id = known(compute_kernels_, kernel.index);
     return id != 0 ? id : new_compute_kernel(kernel);
   }
+  /// Further fields of a launch: what a collective says of the kernels that it submits. Empty for any other operation.
+  std::string collective_fields(const CpuOperationActivity& operation);
   /// Fields of a launch: groups and the size of one, and what Perfetto has no fields for. Valid until the next call.
   std::string_view launch_fields(const GeometryDefinition& geometry) {
     if (geometry.index < geometries_.size() && !geometries_[geometry.index].empty()) return geometries_[geometry.index];
@@ -186,6 +188,7 @@ class PerfettoRows {
   // By process, then context or name.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> memory_counters_, counters_, contexts_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> annotation_queues_;  // by queue, then lane
+  std::map<std::string, std::uint64_t, std::less<>> argument_names_;                    // that are none of `ArgumentName`
   std::map<std::string, std::uint64_t, std::less<>> string_values_, stages_, annotation_stages_;
   std::unordered_map<std::uint32_t, std::uint64_t> copy_stages_;  // by `name_key`
   std::vector<std::uint64_t> fill_stages_, command_stages_;       // by memory type, by command

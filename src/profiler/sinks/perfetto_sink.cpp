@@ -129,6 +129,12 @@ void PerfettoSink::begin(const SessionInfo& info) {
   impl_->origin_ns = info.origin_ns;
   impl_->commands_expected = info.commands;
   impl_->rows.begin(info);
+  for (const ParticipantReport& participant : info.participants) {
+    for (const std::string& error : participant.errors) {
+      const std::string name = valid_utf8("child profiler " + participant.name + ": " + error);
+      impl_->instant(info.origin_ns, {impl_->rows.recording_track(), Category::xpu_recording, 0, name}, [] {});
+    }
+  }
 }
 
 void PerfettoSink::handle_runtime_activity(const RuntimeActivity& activity) {
@@ -201,7 +207,11 @@ void PerfettoSink::handle_kernel_activity(const KernelActivity& activity) {
   if (!impl.has_slice(activity)) return;
   const std::uint64_t kernel = impl.rows.compute_kernel(*activity.kernel);
   const std::string_view launch = activity.geometry == nullptr ? std::string_view() : impl.rows.launch_fields(*activity.geometry);
-  impl.command(activity, impl.rows.stage(*activity.kernel), kernel, [&] { impl.out.raw(launch); });
+  const std::string collective = activity.operation == nullptr ? std::string() : impl.rows.collective_fields(*activity.operation);
+  impl.command(activity, impl.rows.stage(*activity.kernel), kernel, [&] {
+    impl.out.raw(launch);
+    impl.out.raw(collective);
+  });
   ++impl.summary.kernels;
 }
 
