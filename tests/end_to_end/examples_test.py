@@ -84,6 +84,26 @@ class ProfileItselfTest(EndToEndTest):
         self.assertIn("30 submitted = 30 recorded + 0 lost + 0 pending; 0 unexplained", output)
         self.assertNotIn("operator 2", output)
 
+    def test_operators_and_their_device_time_are_in_the_timeline_on_sim(self):
+        self.profiled(on_sim())
+        trace = json.loads((self.folder / "trace.json").read_text())
+
+        def of_category(category):
+            return [event for event in trace["traceEvents"] if event.get("cat") == category]
+
+        operators, kernels, (span,) = of_category("cpu_op"), of_category("kernel"), of_category("gpu_user_annotation")
+        # Operator 2 ran while the profile paused: what it submitted is no part of it.
+        self.assertEqual([(event["name"], event["args"]["External id"]) for event in operators],
+                         [("operator 1", 1), ("operator 2", 2), ("operator 3", 3)])
+        self.assertEqual([kernel["args"]["External id"] for kernel in kernels], [1] * 10 + [3] * 20)
+        self.assertEqual((span["name"], span["args"]["commands"]), ("step", 30))
+        ends = [kernel["ts"] + kernel["dur"] for kernel in kernels]
+        self.assertEqual(span["ts"], min(kernel["ts"] for kernel in kernels))
+        self.assertAlmostEqual(span["ts"] + span["dur"], max(ends), 3)
+        self.assertEqual({kernel["dur"] for kernel in kernels}, {1234.0})
+        checked = run([BIN / "xpu", "check", self.folder / "trace.json"], on_sim(), PATIENCE)
+        self.assertEqual(checked.code, 0, checked)
+
     def test_it_profiles_real_kernels_and_writes_a_sound_timeline(self):
         output = self.profiled(on_host())
         self.assertIn("30 submitted = 30 recorded + 0 lost + 0 pending; 0 unexplained", output)
