@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <limits>
 #include <tuple>
-#include <utility>
 
 namespace xpu::profiler {
 namespace {
 
-constexpr std::size_t kNoParent = SIZE_MAX;
+constexpr std::uint32_t kNoParent = UINT32_MAX;
 
 void hand_over_one(Sink& sink, const ThreadDefinition& thread, const NameDefinition& text, AnnotationActivity activity) {
   activity.process = thread.process;
@@ -22,39 +21,42 @@ void hand_over_one(Sink& sink, const ThreadDefinition& thread, const NameDefinit
 void AnnotationTable::add(std::size_t process, const trace::AnnotationRecord& record) {
   const auto type = static_cast<probe::AnnotationType>(record.header.flags);
   if (type > probe::AnnotationType::counter) return;
-  events_.push_back({.time_ns = record.time_ns,
-                     .value = record.value,
-                     .type = type,
-                     .process = static_cast<std::uint32_t>(process),
-                     .writer = record.thread,
-                     .text_id = record.text});
+  events_.push_back({record.time_ns, record.value, record.thread, record.text, static_cast<std::uint32_t>(process), type});
+}
+
+void AnnotationTable::sort_events(DefinitionTable& definitions) {
+  for (Event& event : events_) {
+    event.thread = definitions.thread(event.process, event.thread).index;
+    event.text = definitions.name(event.process, event.text).index;
+  }
+  const auto comes_before = [](const Event& a, const Event& b) { return std::tie(a.thread, a.time_ns) < std::tie(b.thread, b.time_ns); };
+  // It costs as much memory again where there is something to sort.
+  if (!std::is_sorted(events_.begin(), events_.end(), comes_before)) std::stable_sort(events_.begin(), events_.end(), comes_before);
 }
 
 void AnnotationTable::finish(DefinitionTable& definitions) {
-  for (Event& event : events_) {
-    event.thread = &definitions.thread(event.process, event.writer);
-    event.text = &definitions.name(event.process, event.text_id);
-  }
-  std::stable_sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) {
-    return std::tie(a.thread->index, a.time_ns) < std::tie(b.thread->index, b.time_ns);
-  });
-  std::vector<std::size_t> open;     // in `ranges_`
-  std::vector<std::size_t> parents;  // by range: pointers would move with the vector
-  std::vector<Event> others;
+  definitions_ = &definitions.definitions();
+  sort_events(definitions);
+  const auto is_begin = [](const Event& event) { return event.type == probe::AnnotationType::begin; };
+  ranges_.reserve(static_cast<std::size_t>(std::count_if(events_.begin(), events_.end(), is_begin)));
+  std::vector<std::uint32_t> open;  // in `ranges_`
+  std::size_t kept = 0;             // events that are no part of a range
   for (const Event& event : events_) {
-    if (!open.empty() && ranges_[open.back()].thread != event.thread) open.clear();
-    if (event.type == probe::AnnotationType::begin) {
-      parents.push_back(open.empty() ? kNoParent : open.back());
-      open.push_back(ranges_.size());
+    if (!open.empty() && ranges_[open.back()].thread->index != event.thread) open.clear();
+    if (is_begin(event)) {
+      const std::uint32_t parent = open.empty() ? kNoParent : open.back();
+      const auto index = static_cast<std::uint32_t>(ranges_.size());
+      open.push_back(index);
       RangeDefinition& range = ranges_.emplace_back();
-      range.index = static_cast<std::uint32_t>(ranges_.size() - 1);
-      range.thread = event.thread;
-      range.name = event.text;
+      range.index = index;
+      range.thread = &definitions_->threads[event.thread];
+      range.name = &definitions_->names[event.text];
       range.begin_ns = static_cast<std::int64_t>(event.time_ns);
       range.end_ns = std::numeric_limits<std::int64_t>::max();
-      if (event.thread->index >= threads_.size()) threads_.resize(event.thread->index + 1);
-      Span& span = threads_[event.thread->index];
-      if (span.last == 0) span.first = span.next = range.index;
+      if (parent != kNoParent) range.parent = &ranges_[parent];  // there is room for all of them: none moves
+      if (event.thread >= threads_.size()) threads_.resize(event.thread + 1);
+      Span& span = threads_[event.thread];
+      if (span.last == 0) span.first = span.next = index;
       span.last = ranges_.size();
     } else if (event.type == probe::AnnotationType::end && !open.empty()) {
       RangeDefinition& range = ranges_[open.back()];
@@ -62,13 +64,11 @@ void AnnotationTable::finish(DefinitionTable& definitions) {
       range.is_closed = true;
       open.pop_back();
     } else {
-      others.push_back(event);
+      events_[kept++] = event;
     }
   }
-  for (std::size_t index = 0; index < ranges_.size(); ++index) {
-    if (parents[index] != kNoParent) ranges_[index].parent = &ranges_[parents[index]];
-  }
-  events_ = std::move(others);
+  events_.resize(kept);
+  events_.shrink_to_fit();
 }
 
 const RangeDefinition* AnnotationTable::find(const ThreadDefinition& thread, std::int64_t time_ns) {
@@ -107,7 +107,7 @@ void AnnotationTable::hand_over(Sink& sink) const {
       activity.type = AnnotationActivity::Type::range;
       activity.duration_known = false;
     }
-    hand_over_one(sink, *event.thread, *event.text, activity);
+    hand_over_one(sink, definitions_->threads[event.thread], definitions_->names[event.text], activity);
   }
 }
 

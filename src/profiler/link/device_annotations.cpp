@@ -1,14 +1,15 @@
 #include "profiler/link/device_annotations.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <string>
 #include <tuple>
+#include <utility>
 
 #include "profiler/time_difference.hpp"
 
 namespace xpu::profiler {
 namespace {
-
-std::int64_t end_of(const DeviceAnnotationActivity& activity) { return end_ns(activity.start_ns, activity.duration_ns); }
 
 std::uint32_t depth_of(const RangeDefinition& range) {
   std::uint32_t depth = 0;
@@ -39,7 +40,6 @@ void DeviceAnnotations::add(const DeviceActivity& activity) {
     Span& span = span_of({annotation, 0}, *activity.queue);
     if (span.operation == nullptr) {
       span.operation = annotation;
-      span.external_id = annotation->external_id;
       span.depth = depth_of(*annotation);
     }
     extend(span, activity);
@@ -47,7 +47,7 @@ void DeviceAnnotations::add(const DeviceActivity& activity) {
   if (activity.annotation != nullptr) return;
   if (const ExternalId* id = user_annotation_of(activity)) {
     Span& span = span_of({activity.process, id->id}, *activity.queue);
-    span.external_id = *id;
+    span.id = id->id;
     extend(span, activity);
   }
 }
@@ -82,43 +82,46 @@ DeviceAnnotations::Span& DeviceAnnotations::span_of(const Key& annotation, const
   return spans_[known->second];
 }
 
-std::vector<DeviceAnnotationActivity> DeviceAnnotations::take() {
+void DeviceAnnotations::hand_over(const std::function<void(const DeviceAnnotationActivity&)>& take) const {
+  std::vector<std::uint32_t> order(spans_.size());
+  std::iota(order.begin(), order.end(), 0u);
   // The outer one is the longer one and, of two that are equal, the one that was around the other on the host.
-  std::stable_sort(spans_.begin(), spans_.end(), [](const Span& a, const Span& b) {
-    return std::tie(a.queue->index, a.start_ns, b.end_ns, a.depth) < std::tie(b.queue->index, b.start_ns, a.end_ns, b.depth);
+  std::sort(order.begin(), order.end(), [&](std::uint32_t left, std::uint32_t right) {
+    const Span &a = spans_[left], &b = spans_[right];
+    return std::tie(a.queue->index, a.start_ns, b.end_ns, a.depth, left) < std::tie(b.queue->index, b.start_ns, a.end_ns, b.depth, right);
   });
-  std::vector<DeviceAnnotationActivity> activities;
-  activities.reserve(spans_.size());
+  const QueueDefinition* queue = nullptr;
   std::vector<std::vector<std::int64_t>> open_ends_ns;  // by lane: of those that may hold what comes, the innermost last
-  for (const Span& span : spans_) {
-    if (!activities.empty() && activities.back().queue != span.queue) open_ends_ns.clear();
-    DeviceAnnotationActivity& activity = activities.emplace_back();
+  for (const std::uint32_t index : order) {
+    const Span& span = spans_[index];
+    if (std::exchange(queue, span.queue) != span.queue) open_ends_ns.clear();
+    DeviceAnnotationActivity activity;
     activity.process = span.queue->process;
     activity.queue = span.queue;
     activity.start_ns = span.start_ns;
     activity.duration_ns = static_cast<std::uint64_t>(difference_ns(span.end_ns, span.start_ns));
-    activity.external_id = span.external_id;
     activity.commands = span.commands;
+    std::string number;
     if (span.range != nullptr) {
       activity.name = span.range->name->text;
     } else if (span.operation != nullptr) {
       activity.name = span.operation->name->text;
+      activity.external_id = span.operation->external_id;
     } else {
-      std::string& name = names_[span.external_id->id];
-      name = "annotation " + std::to_string(span.external_id->id);
-      activity.name = name;
+      number = "annotation " + std::to_string(span.id);
+      activity.name = number;
+      activity.external_id = ExternalId{span.id, static_cast<std::uint32_t>(kUserAnnotationFamily)};
     }
     for (activity.lane = 0;; ++activity.lane) {
       if (activity.lane == open_ends_ns.size()) open_ends_ns.emplace_back();
       std::vector<std::int64_t>& open = open_ends_ns[activity.lane];
-      while (!open.empty() && open.back() <= activity.start_ns) open.pop_back();
-      if (!open.empty() && open.back() < end_of(activity)) continue;
-      open.push_back(end_of(activity));
+      while (!open.empty() && open.back() <= span.start_ns) open.pop_back();
+      if (!open.empty() && open.back() < span.end_ns) continue;
+      open.push_back(span.end_ns);
       break;
     }
+    take(activity);
   }
-  spans_.clear();
-  return activities;
 }
 
 }  // namespace xpu::profiler

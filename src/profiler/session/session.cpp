@@ -327,9 +327,9 @@ void Session::handle_cpu_operation_activity(const CpuOperationActivity& activity
 
 void Session::hand_over_device_annotations() {
   if (!device_annotations_) return;
-  for (const DeviceAnnotationActivity& activity : device_annotations_->take()) {
+  device_annotations_->hand_over([&](const DeviceAnnotationActivity& activity) {
     for (Sink* sink : running_) sink->handle_device_annotation_activity(activity);
-  }
+  });
   device_annotations_.reset();
 }
 
