@@ -1,6 +1,7 @@
 """The programs of examples/, which README.md shows: they are what it shows, and do what it says, on each driver, recorded and not."""
 import json
 import re
+import time
 import unittest
 from pathlib import Path
 
@@ -85,7 +86,10 @@ class ProfileItselfTest(EndToEndTest):
         self.assertNotIn("operator 2", output)
 
     def test_operators_and_their_device_time_are_in_the_timeline_on_sim(self):
-        self.profiled(on_sim())
+        # The virtual clock stands still while the host works. Ten seconds ahead of it, devices do nothing before they are told to.
+        program = self.folder / "program.txt"
+        program.write_text((EXAMPLES / "sim_program.txt").read_text() + f"origin {time.clock_gettime_ns(time.CLOCK_MONOTONIC) + 10**10}ns\n")
+        self.profiled(dict(on_sim(), XPU_SIM_PROGRAM=str(program)))
         trace = json.loads((self.folder / "trace.json").read_text())
 
         def of_category(category):
@@ -101,6 +105,7 @@ class ProfileItselfTest(EndToEndTest):
         self.assertEqual(span["ts"], min(kernel["ts"] for kernel in kernels))
         self.assertAlmostEqual(span["ts"] + span["dur"], max(ends), 3)
         self.assertEqual({kernel["dur"] for kernel in kernels}, {1234.0})
+        self.assertEqual(span["dur"], 130 * 1234.0, "one behind the other, with the 100 of the pause between")
         checked = run([BIN / "xpu", "check", self.folder / "trace.json"], on_sim(), PATIENCE)
         self.assertEqual(checked.code, 0, checked)
 
