@@ -16,7 +16,8 @@ class RecordLoad final : public profiler::RecordSource {
  public:
   explicit RecordLoad(std::uint64_t steps);
 
-  static constexpr std::uint64_t kSlicesOfStep = 3;
+  /// The range, the call, the command, and what the queue did for the range.
+  static constexpr std::uint64_t kSlicesOfStep = 4;
   /// Besides descriptions.
   std::uint64_t records() const noexcept { return records_; }
 

@@ -1,9 +1,12 @@
-// A program that profiles itself, as a framework does: its own operators have numbers that its kernels carry, a profile has a warm-up and a
-// pause, and comes out as tables and as a timeline.
+// A program that profiles itself, as a framework does: its own operators have numbers that its kernels carry, and are part of the timeline;
+// a profile has a warm-up and a pause, and comes out as tables and as a timeline.
+#include <unistd.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "xpu/annotate.h"
 #include "xpu/profiler/export.hpp"
@@ -18,22 +21,38 @@ void saxpy(const xpu::WorkItem& item, float a, const float* x, float* y) { y[ite
 XPU_KERNEL(saxpy, "a", "x", "y");
 )";
 
-/// What a framework does round each of its operators: whatever is submitted inside carries the number.
+/// What a framework does round each of its operators: whatever is submitted inside carries the number. When and where it ran goes to
+/// `trace`.
 class Operator {
  public:
-  explicit Operator(std::uint64_t number) { profiler::ActivityApi::push_correlation_id(profiler::CorrelationFamily::custom_0, number); }
-  ~Operator() { profiler::ActivityApi::pop_correlation_id(profiler::CorrelationFamily::custom_0); }
+  Operator(profiler::CpuTrace& trace, xpu::ClockDomain clock, std::uint64_t number) : trace_(trace), clock_(clock) {
+    operation_.name = "operator " + std::to_string(number);
+    operation_.thread = static_cast<std::uint32_t>(gettid());
+    operation_.external_id = profiler::ExternalId{number, static_cast<std::uint32_t>(profiler::kOperationFamily)};
+    operation_.start_ns = static_cast<std::int64_t>(xpu::now_ns(clock));
+    profiler::ActivityApi::push_correlation_id(profiler::kOperationFamily, number);
+  }
+  ~Operator() {
+    profiler::ActivityApi::pop_correlation_id(profiler::kOperationFamily);
+    operation_.end_ns = static_cast<std::int64_t>(xpu::now_ns(clock_));
+    trace_.operations.push_back(operation_);
+  }
   Operator(const Operator&) = delete;
   Operator& operator=(const Operator&) = delete;
+
+ private:
+  profiler::CpuTrace& trace_;
+  xpu::ClockDomain clock_;
+  profiler::CpuOperation operation_;
 };
 
 /// A framework's own view of a profile: device time by operator.
 class TimeByOperator final : public profiler::Sink {
  public:
   void handle_kernel_activity(const profiler::KernelActivity& kernel) override {
-    if (kernel.timed && !kernel.external_ids.empty()) nanoseconds[kernel.external_ids.front().id] += kernel.duration_ns;
+    if (kernel.timed && kernel.operation != nullptr) nanoseconds[kernel.operation->name->text] += kernel.duration_ns;
   }
-  std::map<std::uint64_t, std::uint64_t> nanoseconds;
+  std::map<std::string, std::uint64_t> nanoseconds;
 };
 
 int main(int argument_count, char** arguments) try {
@@ -44,17 +63,19 @@ int main(int argument_count, char** arguments) try {
   const xpu::Stream stream = xpu::Stream::from_pool().value();
   stream.fill(x.as<float>(), 1.0f, kCount).value();
   stream.fill(y.as<float>(), 2.0f, kCount).value();
+  profiler::Session session(profiler::Config{});
+  profiler::CpuTrace operators;
   const auto work = [&](std::uint64_t number, int launches) {
-    const Operator scope(number);
+    const Operator scope(operators, session.clock_domain(), number);
     for (int launch = 0; launch < launches; ++launch) {
       stream.launch(saxpy, xpu::items(kCount), 3.0f, x.as<float>(), y.as<float>()).value();
     }
   };
 
-  profiler::Session session(profiler::Config{});
   session.prepare().value();  // from here on records flow, and are thrown away
   work(1, 5);
   stream.synchronize().value();
+  operators.operations.clear();
   session.start().value();
   xpu_annotate_push("step");
   work(1, 10);
@@ -64,12 +85,13 @@ int main(int argument_count, char** arguments) try {
   work(3, 20);
   xpu_annotate_pop();
   session.stop().value();  // returns at once: the device is still busy
+  session.transfer_cpu_trace(std::move(operators)).value();
 
   TimeByOperator by_operator;
   session.run({&by_operator}).value();
   std::fputs(profiler::report_text(profiler::make_report(session, {}).value(), {}).c_str(), stdout);
-  for (const auto& [number, ns] : by_operator.nanoseconds) {
-    std::printf("operator %ju: %.3f ms on the device\n", static_cast<std::uintmax_t>(number), static_cast<double>(ns) / 1e6);
+  for (const auto& [name, ns] : by_operator.nanoseconds) {
+    std::printf("%s: %.3f ms on the device\n", name.c_str(), static_cast<double>(ns) / 1e6);
   }
   profiler::ExportOptions options;
   options.path = trace;

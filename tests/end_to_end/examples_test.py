@@ -2,6 +2,7 @@
 import collections
 import json
 import re
+import time
 import unittest
 from pathlib import Path
 
@@ -84,6 +85,30 @@ class ProfileItselfTest(EndToEndTest):
         self.assertIn(lines, (ROOT / "docs/profiler.md").read_text())
         self.assertIn("30 submitted = 30 recorded + 0 lost + 0 pending; 0 unexplained", output)
         self.assertNotIn("operator 2", output)
+
+    def test_operators_and_their_device_time_are_in_the_timeline_on_sim(self):
+        # The virtual clock stands still while the host works. Ten seconds ahead of it, devices do nothing before they are told to.
+        program = self.folder / "program.txt"
+        program.write_text((EXAMPLES / "sim_program.txt").read_text() + f"origin {time.clock_gettime_ns(time.CLOCK_MONOTONIC) + 10**10}ns\n")
+        self.profiled(dict(on_sim(), XPU_SIM_PROGRAM=str(program)))
+        trace = json.loads((self.folder / "trace.json").read_text())
+
+        def of_category(category):
+            return [event for event in trace["traceEvents"] if event.get("cat") == category]
+
+        operators, kernels, (span,) = of_category("cpu_op"), of_category("kernel"), of_category("gpu_user_annotation")
+        # Operator 2 ran while the profile paused: what it submitted is no part of it.
+        self.assertEqual([(event["name"], event["args"]["External id"]) for event in operators],
+                         [("operator 1", 1), ("operator 2", 2), ("operator 3", 3)])
+        self.assertEqual([kernel["args"]["External id"] for kernel in kernels], [1] * 10 + [3] * 20)
+        self.assertEqual((span["name"], span["args"]["commands"]), ("step", 30))
+        ends = [kernel["ts"] + kernel["dur"] for kernel in kernels]
+        self.assertEqual(span["ts"], min(kernel["ts"] for kernel in kernels))
+        self.assertAlmostEqual(span["ts"] + span["dur"], max(ends), 3)
+        self.assertEqual({kernel["dur"] for kernel in kernels}, {1234.0})
+        self.assertEqual(span["dur"], 130 * 1234.0, "one behind the other, with the 100 of the pause between")
+        checked = run([BIN / "xpu", "check", self.folder / "trace.json"], on_sim(), PATIENCE)
+        self.assertEqual(checked.code, 0, checked)
 
     def test_it_profiles_real_kernels_and_writes_a_sound_timeline(self):
         output = self.profiled(on_host())

@@ -6,7 +6,10 @@
 #include <string_view>
 
 #include "xpu/base/export.hpp"
+#include "xpu/profiler/activity_kind.hpp"
+#include "xpu/profiler/cpu_trace.hpp"
 #include "xpu/profiler/definitions.hpp"
+#include "xpu/profiler/external_id.hpp"
 
 /// What happened: one structure per kind of activity, plain data, valid while the handler that receives it runs (the definitions live
 /// longer). All times are host nanoseconds of the recording's clock domain.
@@ -56,13 +59,6 @@ enum class CommandState : std::uint8_t {
   refused,     ///< The driver refused the call: there never was a command.
 };
 
-/// A number that the program gave its own work; see `ActivityApi::push_correlation_id`.
-struct ExternalId {
-  std::uint64_t id = 0;
-  std::uint32_t family = 0;  ///< CorrelationFamily.
-  bool operator==(const ExternalId&) const = default;
-};
-
 struct Activity {
   std::int64_t start_ns = 0;
   std::uint64_t duration_ns = 0;
@@ -93,6 +89,19 @@ struct ExternalCorrelationActivity : Activity {
   ExternalId external;
 };
 
+/// What the framework did on the host, as it transferred it: `Session::transfer_cpu_trace`. These live as long as the definitions.
+struct CpuOperationActivity : Activity {
+  const ThreadDefinition* thread = nullptr;
+  const NameDefinition* name = nullptr;
+  ActivityKind kind = ActivityKind::cpu_op;  ///< `cpu_op`, `user_annotation`, `cpu_instant_event` or `python_function`.
+  bool is_finished = true;                   ///< False: it had not ended, and the end is that of the profile.
+  std::optional<ExternalId> external_id;
+  std::optional<CpuFlow> flow;  ///< Of an arrow whose start and one end, at least, are shown.
+  std::span<const CpuArgument> arguments = {};
+  /// The innermost `user_annotation` of its thread around it, or null.
+  const CpuOperationActivity* annotation = nullptr;
+};
+
 /// What all commands on a device have in common.
 ///
 /// `start_ns` is mapped from the device's clock and is right within `error_ns`; so it may lie before the entry of its call by up to that
@@ -102,6 +111,11 @@ struct DeviceActivity : Activity {
   const RuntimeActivity* call = nullptr;  ///< The submitting call, or null when it is not on record, or not wanted.
   /// What the program called it, also where the call is not told; they live as long as those of a call.
   std::span<const ExternalId> external_ids = {};
+  /// The framework's operation that submitted it and the annotation in which it did, by external id; null when none of that id was
+  /// transferred. They may be of kinds that are not wanted.
+  const CpuOperationActivity *operation = nullptr, *annotation = nullptr;
+  /// The innermost range of `xpu/annotate.h` in which the call was made, or null.
+  const RangeDefinition* range = nullptr;
   Command command = Command::other;
   CommandState state = CommandState::completed;
   std::int32_t native_status = 0;
@@ -142,6 +156,17 @@ struct MemsetActivity : DeviceActivity {
 
 /// Every other command: markers, barriers, frees, command buffers.
 struct CommandActivity : DeviceActivity {};
+
+/// What one queue did for an annotation of the program or of the framework: from the start of the first command that was submitted in it,
+/// or in one inside of it, to the end of the last one. Markers and barriers do nothing.
+struct DeviceAnnotationActivity : Activity {
+  const QueueDefinition* queue = nullptr;
+  std::string_view name;
+  std::optional<ExternalId> external_id;  ///< Of a framework's annotation.
+  std::uint64_t commands = 0;             ///< That are in it.
+  /// The row, from 0: those of one queue and one row lie in each other or beside each other, the outer one is told first.
+  std::uint32_t lane = 0;
+};
 
 /// Kinds of waiting on the host.
 enum class WaitType : std::uint32_t { unknown = 0, queue = 1, events = 2, blocking_call = 3, device = 4, stream_on_event = 5 };

@@ -9,6 +9,7 @@
 #include "xpu/base/export.hpp"
 #include "xpu/base/result.hpp"
 #include "xpu/profiler/activity_kind.hpp"
+#include "xpu/profiler/external_id.hpp"
 #include "xpu/profiler/record_source.hpp"
 #include "xpu/trace/live_capture.hpp"
 
@@ -18,9 +19,6 @@ class UnfinishedOperations;
 
 /// Raw records as the tracer hands them over: of one thread, in the order of writing. Whoever links them may take buffers in any order.
 using ActivityBuffer = trace::RecordBuffer;
-
-/// Families of numbers by which a program names its own work; each has a stack of its own on every thread.
-enum class CorrelationFamily : std::uint32_t { unknown = 1, custom_0 = 2, custom_1 = 3, custom_2 = 4, custom_3 = 5 };
 
 /// The profiler's one way to the tracer: what happens in this process from `enable` to `disable`, as a source of records that can be read
 /// as often as wanted. Several may be enabled at a time; each sees everything of its own time.

@@ -20,7 +20,8 @@ namespace xpu::profiler {
 /// Every call, command, wait and range is one slice; the wait inside a blocking call is that call. Rows: one per thread of the program (pid
 /// and tid of the system), and one per queue in a process per device, with rows of its own ("queue 1 (overlap 1)") for commands that ran
 /// while another one of the queue did: no two slices of a device row overlap. Streams are numbered from 1 over the whole recording. An
-/// arrow leads from each call to its command where both are written.
+/// arrow leads from each call to its command where both are written, and from each operation of a framework to its backward ones. What a
+/// queue did for annotations has rows beside the queue's.
 class XPU_EXPORT ChromeSink final : public Sink {
  public:
   struct Options {
@@ -47,6 +48,8 @@ class XPU_EXPORT ChromeSink final : public Sink {
   void handle_memory_activity(const MemoryActivity& activity) override;
   void handle_annotation_activity(const AnnotationActivity& activity) override;
   void handle_loss_activity(const LossActivity& activity) override;
+  void handle_cpu_operation_activity(const CpuOperationActivity& activity) override;
+  void handle_device_annotation_activity(const DeviceAnnotationActivity& activity) override;
   Result<> flush(const LinkSummary& so_far) override;
   Result<> end(const LinkSummary& summary) override;
 

@@ -79,6 +79,17 @@ struct GeometryDefinition {
   std::uint64_t local[3] = {0, 0, 0};  ///< All 0: the driver's choice.
 };
 
+/// A range that a thread of the program said it was in (`xpu/annotate.h`). `Definitions` does not list them: there may be millions.
+struct RangeDefinition {
+  std::uint32_t index = 0;
+  const ThreadDefinition* thread = nullptr;
+  const NameDefinition* name = nullptr;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;  ///< The latest there is where it was never closed.
+  bool is_closed = false;
+  const RangeDefinition* parent = nullptr;  ///< The one around it, or null.
+};
+
 /// All that is known so far. Thread-compatible.
 struct Definitions {
   std::deque<NameDefinition> names;

@@ -39,7 +39,7 @@ struct ExportSummary {
   std::uint64_t bytes = 0;        ///< Of the file.
   std::uint64_t slices = 0;       ///< Everything with a duration, on host and device rows.
   std::uint64_t kernels = 0;      ///< Of `slices`.
-  std::uint64_t flows = 0;        ///< Arrows from a call to its command.
+  std::uint64_t flows = 0;        ///< Arrows from a call to its command, and from an operation to its backward ones.
   std::uint64_t overlapping = 0;  ///< Slices on rows of their own because they overlap another one of their queue.
   std::uint64_t untimed = 0;      ///< Commands without times: they have a call but no slice on a device.
 };

@@ -1,9 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <span>
 
 #include "xpu/base/export.hpp"
 #include "xpu/base/result.hpp"
+#include "xpu/profiler/activity_kind.hpp"
+#include "xpu/profiler/cpu_trace.hpp"
 #include "xpu/profiler/record_source.hpp"
 #include "xpu/profiler/sink.hpp"
 
@@ -22,6 +26,10 @@ class XPU_EXPORT Linker {
   ~Linker();
   Linker(Linker&&) noexcept;
   Linker& operator=(Linker&&) noexcept;
+
+  /// What a framework recorded of itself, in the source's first process; before `run`, and it must outlive the linker. Only operations of
+  /// these kinds are handed out. `window_end_ns`: where those end that had not ended.
+  void set_cpu_traces(std::span<const CpuTrace> traces, ActivityKinds kinds, std::int64_t window_end_ns);
 
   /// Reads the source and hands everything to `sink`, `begin` and `end` included. Once per linker. Errors: those of the source, and what
   /// `sink.end` returns.

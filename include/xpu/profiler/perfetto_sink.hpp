@@ -17,8 +17,9 @@ namespace xpu::profiler {
 ///
 /// Calls, waits and ranges are slices on a track per thread. Commands are GPU render stages on a hardware queue per queue in a process,
 /// with hardware queues of their own ("queue 1 (overlap 1)") for commands that ran while another one of the queue did: none covers another.
-/// The call names the command that it submitted; Perfetto draws the arrow from version 55 on. Memory and the program's counters are
-/// counters of the process, losses are instants of it. Times are those of the recording's clock, to the nanosecond.
+/// What a queue did for annotations is on hardware queues beside it. The call names the command that it submitted; Perfetto draws the arrow
+/// from version 55 on. Memory and the program's counters are counters of the process, losses are instants of it. Times are those of the
+/// recording's clock, to the nanosecond.
 class XPU_EXPORT PerfettoSink final : public Sink {
  public:
   struct Options {
@@ -42,6 +43,8 @@ class XPU_EXPORT PerfettoSink final : public Sink {
   void handle_memory_activity(const MemoryActivity& activity) override;
   void handle_annotation_activity(const AnnotationActivity& activity) override;
   void handle_loss_activity(const LossActivity& activity) override;
+  void handle_cpu_operation_activity(const CpuOperationActivity& activity) override;
+  void handle_device_annotation_activity(const DeviceAnnotationActivity& activity) override;
   Result<> flush(const LinkSummary& so_far) override;
   Result<> end(const LinkSummary& summary) override;
 

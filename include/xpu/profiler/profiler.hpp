@@ -10,6 +10,7 @@
 #include "xpu/base/error.hpp"
 #include "xpu/base/export.hpp"
 #include "xpu/base/result.hpp"
+#include "xpu/profiler/client.hpp"
 #include "xpu/profiler/config.hpp"
 #include "xpu/profiler/export.hpp"
 #include "xpu/profiler/schedule.hpp"
@@ -47,6 +48,7 @@ class XPU_EXPORT Profiler {
     std::string folder = ".";              ///< Of traces whose configuration names none, or a relative one.
     bool is_confined = false;              ///< Configurations come from outside: traces go nowhere else than into `folder`.
     ProfilerObserver* observer = nullptr;  ///< Outlives the profiler.
+    ProfilerClient* client = nullptr;      ///< Of every session; outlives the profiler. Told by who tells the observer.
     /// False: nothing happens by itself, `advance` does everything that is due.
     bool has_thread = true;
     /// What time it is; the system's when empty. `iterations` is the profiler's own.

@@ -154,6 +154,9 @@ struct Report {
     std::vector<Books> queues;
     std::vector<Pending> pending_commands;  ///< At most 1,000, the oldest first.
     std::uint64_t other_records_lost = 0;   ///< Of waits, calls, memory, …: in no other figure.
+    /// What a framework transferred to the session at a wrong time or of a wrong kind, and ends of arrows between its operations that are
+    /// not shown: in no other figure.
+    std::uint64_t cpu_traces_discarded = 0, cpu_operations_discarded = 0, dangling_flow_ends = 0;
   };
   struct Loss {
     std::string cause;
@@ -189,6 +192,8 @@ struct Report {
   std::vector<Loss> losses;
   std::vector<Clock> clocks;
   Overhead overhead;
+  /// What went wrong with child profilers and the client of the session, with their names, in sentences.
+  std::vector<std::string> participant_errors;
 };
 
 /// Reads the recording three times (twice to link, once to balance the books). Errors: invalid_argument (an unknown `sort`, a bad

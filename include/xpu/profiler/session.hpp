@@ -6,18 +6,27 @@
 #include <mutex>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "xpu/base/clock.hpp"
 #include "xpu/base/export.hpp"
 #include "xpu/base/result.hpp"
 #include "xpu/profiler/activity_api.hpp"
+#include "xpu/profiler/child_profiler.hpp"
+#include "xpu/profiler/client.hpp"
 #include "xpu/profiler/config.hpp"
+#include "xpu/profiler/cpu_trace.hpp"
+#include "xpu/profiler/distributed_info.hpp"
 #include "xpu/profiler/linker.hpp"
 #include "xpu/profiler/record_source.hpp"
 #include "xpu/profiler/sink.hpp"
 #include "xpu/trace/conservation.hpp"
 
 namespace xpu::profiler {
+
+class DeviceAnnotations;
+class Participants;
 
 enum class SessionState : std::uint8_t {
   created,
@@ -80,6 +89,21 @@ class XPU_EXPORT Session final : public Sink {
   SessionState state() const noexcept;
   static constexpr std::chrono::milliseconds kDefaultPatience{1'000};
 
+  /// Takes what a framework recorded of itself: from `start` until the first `run`; over a recording, for its first process, until then.
+  /// Any number of them, from any thread. At any other time it is discarded and counted: failed_precondition. Operations of a kind that
+  /// none on the host has are discarded and counted, and the others taken.
+  Result<> transfer_cpu_trace(CpuTrace trace);
+  CpuTraceCounts cpu_trace_counts() const noexcept;
+  /// Of which the times of a CPU trace must be.
+  ClockDomain clock_domain() const noexcept;
+
+  /// Of which distributed program this process is a part: for the head of traces. Before they are written.
+  void set_distributed_info(DistributedInfo info) { distributed_info_ = std::move(info); }
+  /// A framework that is to be told of the session's life; outlives the session. Before `prepare`, else failed_precondition.
+  Result<> set_client(ProfilerClient* client);
+  /// What the client and the children of this session (`register_child_profiler`) said until now, errors above all. Any thread.
+  std::vector<ParticipantReport> participants() const;
+
   /// The sink must outlive the session.
   void add_sink(Sink& sink) { sinks_.push_back(&sink); }
   /// Links everything and tells the sinks, as often as wanted. The first error of the source or of a sink; every sink has seen `end` when
@@ -89,7 +113,8 @@ class XPU_EXPORT Session final : public Sink {
   Result<LinkSummary> run(std::vector<Sink*> sinks);
   /// For a session that goes on for long: what is over by now is handed to the sinks of `add_sink`, and forgotten, so that memory holds the
   /// records of one interval, what is not over, and what describes things. `run`, then once and for these sinks, hands over the rest; all
-  /// calls together hand over what `run` alone would have. Nothing else can be made of the session afterwards.
+  /// calls together hand over what `run` alone would have, but for what a framework recorded of itself and what queues did for ranges, which
+  /// can only be told behind everything else. Nothing else can be made of the session afterwards.
   ///
   /// While collecting or stopped; by the owner. Errors: failed_precondition, those of `Sink::flush`.
   Result<> advance();
@@ -121,12 +146,18 @@ class XPU_EXPORT Session final : public Sink {
   void handle_memory_activity(const MemoryActivity& activity) override;
   void handle_annotation_activity(const AnnotationActivity& activity) override;
   void handle_loss_activity(const LossActivity& activity) override;
+  void handle_cpu_operation_activity(const CpuOperationActivity& activity) override;
   Result<> flush(const LinkSummary& so_far) override;
   Result<> end(const LinkSummary& summary) override;
 
  private:
   Result<> prepare_locked();
   Result<> expect(SessionState wanted, std::string_view step) const;
+  void keep(CpuTrace trace);
+  void ask_participants();
+  std::int64_t window_end_ns() const;
+  LinkSummary with_cpu_trace_counts(LinkSummary summary) const;
+  void hand_over_device_annotations();
   bool wants(ActivityKind kind) const noexcept { return !api_ || config_.kinds.contains(kind); }
   template <typename DeviceKind>
   void hand_over(void (Sink::*handle)(const DeviceKind&), const DeviceKind& activity);
@@ -137,11 +168,19 @@ class XPU_EXPORT Session final : public Sink {
   mutable std::mutex mutex_;
   SessionState state_ = SessionState::created;
   bool is_paused_ = false;
+  bool has_run_ = false;
+  std::uint64_t started_ns_ = 0, stopped_ns_ = 0;
+  std::vector<CpuTrace> cpu_traces_;  // never changed once it has run
+  CpuTraceCounts cpu_trace_counts_;
+  std::optional<DistributedInfo> distributed_info_;
+  const std::unique_ptr<Participants> participants_;    // null over a recording
+  std::vector<ParticipantReport> participant_reports_;  // as they were at the beginning of the run
   std::unique_ptr<Linker> linker_;
   std::unique_ptr<SessionStream> stream_;  // once it was advanced
   std::vector<Sink*> sinks_;
-  std::vector<Sink*> running_;   // of the run that is under way
-  bool shows_last_call_ = true;  // a command comes right behind its call
+  std::vector<Sink*> running_;                             // of the run that is under way
+  bool shows_last_call_ = true;                            // a command comes right behind its call
+  std::unique_ptr<DeviceAnnotations> device_annotations_;  // of the run that is under way, where they are wanted
 };
 
 }  // namespace xpu::profiler

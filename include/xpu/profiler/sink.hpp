@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "xpu/base/export.hpp"
 #include "xpu/base/result.hpp"
 #include "xpu/profiler/activity.hpp"
+#include "xpu/profiler/child_profiler.hpp"
 #include "xpu/profiler/definitions.hpp"
+#include "xpu/profiler/distributed_info.hpp"
 #include "xpu/trace/recording/recording.hpp"
 
 namespace xpu::profiler {
@@ -21,6 +24,12 @@ struct LinkSummary {
   std::uint64_t lost = 0;        ///< Of `commands`: the completion was dropped.
   std::uint64_t orphans = 0;     ///< Completions without a submission.
   std::uint64_t duplicates = 0;  ///< Records of an operation that already had one of the same kind; the first is used.
+
+  std::uint64_t cpu_operations = 0;            ///< Of the framework, that were handed out.
+  std::uint64_t discarded_cpu_traces = 0;      ///< `CpuTraceCounts`.
+  std::uint64_t discarded_cpu_operations = 0;  ///< Likewise.
+  /// Ends of arrows between operations that are not shown: their number has no start or no end, a second start, or an end before it.
+  std::uint64_t dangling_flow_ends = 0;
 };
 
 /// What is known before the first activity.
@@ -32,6 +41,9 @@ struct SessionInfo {
   std::int64_t origin_ns = 0;
   /// Told while the program goes on (`StreamingExport`): devices, clocks and queues may still come, and `commands` is not known.
   bool goes_on = false;
+  const DistributedInfo* distributed = nullptr;  ///< Or null; lives as long as the session.
+  /// What the client and child profilers said; lives as long as the session.
+  std::span<const ParticipantReport> participants = {};
 };
 
 /// Takes activities in the order in which they become known, not in that of time; a command comes right behind its call. One thread at a
@@ -57,6 +69,10 @@ class XPU_EXPORT Sink {
   virtual void handle_memory_activity(const MemoryActivity&) {}
   virtual void handle_annotation_activity(const AnnotationActivity&) {}
   virtual void handle_loss_activity(const LossActivity&) {}
+  /// Before everything that happened on devices; of each thread by their starts, the outer one first.
+  virtual void handle_cpu_operation_activity(const CpuOperationActivity&) {}
+  /// Behind everything else; of each queue by their starts, the outer one first.
+  virtual void handle_device_annotation_activity(const DeviceAnnotationActivity&) {}
   /// Where what is told goes on: now and then, with the figures until now. What was told is whole, and may be all there will ever be: it
   /// should get to where it is safe.
   virtual Result<> flush(const LinkSummary&) { return {}; }

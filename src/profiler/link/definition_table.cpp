@@ -229,6 +229,37 @@ const ThreadDefinition& DefinitionTable::thread(std::size_t process, std::uint32
   return *entry.definition;
 }
 
+ThreadDefinition& DefinitionTable::made_thread_of_system(std::size_t process_index, std::uint32_t os_thread) {
+  Process& process = processes_[process_index];
+  if (!process.knows_threads_of_system) {
+    process.knows_threads_of_system = true;
+    // A number is given again when its thread has ended: the first one stands for all.
+    for (ThreadDefinition& thread : definitions_.threads) {
+      if (thread.process == &definitions_.processes[process_index]) process.threads_of_system.try_emplace(thread.os_thread, &thread);
+    }
+  }
+  ThreadDefinition*& thread = process.threads_of_system[os_thread];
+  if (thread == nullptr) thread = &add_thread(definitions_.processes[process_index], os_thread);
+  return *thread;
+}
+
+ThreadDefinition& DefinitionTable::add_thread(const ProcessDefinition& process, std::uint32_t os_thread) {
+  ThreadDefinition& thread = definitions_.threads.emplace_back();
+  thread.index = static_cast<std::uint32_t>(definitions_.threads.size() - 1);
+  thread.process = &process;
+  thread.os_thread = os_thread;
+  return thread;
+}
+
+const ThreadDefinition& DefinitionTable::thread_of_system(std::size_t process, std::uint32_t os_thread) {
+  return made_thread_of_system(process, os_thread);
+}
+
+void DefinitionTable::name_thread(std::size_t process, std::uint32_t os_thread, std::string_view name) {
+  std::string& known = made_thread_of_system(process, os_thread).name;
+  if (known.empty()) known = name;
+}
+
 const QueueDefinition& DefinitionTable::queue(std::size_t process, std::uint32_t id) {
   auto& entry = processes_[process].queues[id];
   if (entry.definition == nullptr) {

@@ -51,6 +51,13 @@ class DefinitionTable {
   const DeviceDefinition* find_device(std::size_t process, std::uint32_t id) { return id == 0 ? nullptr : device(process, id).definition; }
   const GeometryDefinition* geometry(std::size_t process, std::uint32_t id);  ///< Null for 0 and for what nothing describes.
   const NameDefinition& name(std::size_t process, std::uint32_t string);      ///< "unknown" for 0 and for what nothing describes.
+  const NameDefinition& name(std::string_view text) { return intern(text); }
+  /// By the system's number, of the process's threads that are described; a new one where there is none.
+  const ThreadDefinition& thread_of_system(std::size_t process, std::uint32_t os_thread);
+  /// A new thread of a process that is none of the recording's, which must outlive the table.
+  ThreadDefinition& add_thread(const ProcessDefinition& process, std::uint32_t os_thread);
+  /// Does nothing where the program named it. Before an activity points to it.
+  void name_thread(std::size_t process, std::uint32_t os_thread, std::string_view name);
 
   const DeviceClock& clock(const ClockDefinition& clock) const { return clocks_[clock.index]; }
   void set_error(const ClockDefinition& clock, std::uint64_t median_ns, std::uint64_t max_ns);
@@ -89,6 +96,8 @@ class DefinitionTable {
     Entries<trace::QueueRecord, QueueDefinition> queues;
     Entries<trace::KernelRecord, KernelDefinition> kernels;
     Entries<trace::GeometryRecord, GeometryDefinition> geometries;
+    std::unordered_map<std::uint32_t, ThreadDefinition*> threads_of_system;
+    bool knows_threads_of_system = false;
     std::unordered_map<std::uint64_t, std::uint32_t> queue_names;   // native handle -> string
     std::unordered_map<std::uint32_t, std::uint32_t> thread_names;  // writer -> string
   };
@@ -105,6 +114,7 @@ class DefinitionTable {
   void make_clock(std::size_t process, Device& entry);
   static void thin_out(std::vector<trace::ClockPoint>& points);
   const NameDefinition& intern(std::string_view text);
+  ThreadDefinition& made_thread_of_system(std::size_t process, std::uint32_t os_thread);
 
   const std::vector<trace::ProcessInfo>& source_processes_;
   const std::size_t most_readings_;

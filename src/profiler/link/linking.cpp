@@ -108,6 +108,7 @@ void Linking::hand_over(std::size_t process, const trace::RecordHeader& header, 
       if (const auto* begin = record_cast<trace::CallBeginRecord>(header)) see_begin(process, *begin);
       break;
     case RecordKind::annotation:
+      if (ranges != nullptr) break;  // it knows them all
       if (const auto* annotation = record_cast<trace::AnnotationRecord>(header)) annotations.add(definitions, process, *annotation);
       break;
     default: break;
@@ -202,6 +203,8 @@ void Linking::hand_over_command(std::size_t process, const trace::OperationSubmi
     activity.call = &call;
     activity.correlation = call.correlation;
     activity.external_ids = call.external_ids;
+    if (operations != nullptr && !operations->is_empty()) operations->link(activity);
+    if (ranges != nullptr) activity.range = ranges->find(*call.thread, call.start_ns);
     activity.command = command;
     complete(activity, process, record);
   };

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "profiler/link/annotation_pairing.hpp"
+#include "profiler/link/annotation_table.hpp"
 #include "profiler/link/completion_index.hpp"
+#include "profiler/link/cpu_operations.hpp"
 #include "profiler/link/definition_table.hpp"
 #include "profiler/link/external_ids.hpp"
 #include "profiler/link/lost_completions.hpp"
@@ -46,8 +48,11 @@ class Linking {
   CompletionIndex completions;
   ExternalIds external_ids;
   LostCompletions lost;
-  AnnotationPairing annotations;
+  AnnotationPairing annotations;  ///< Where there are no `ranges`.
   LinkSummary summary;
+  /// Where all records are there: in which range a call was made, and by which operation of a framework. Else null.
+  AnnotationTable* ranges = nullptr;
+  CpuOperations* operations = nullptr;
 
  private:
   void hand_over(std::size_t process, const trace::ApiCallRecord& record, Sink& sink);

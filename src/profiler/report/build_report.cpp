@@ -172,7 +172,7 @@ Result<Report> build_report(Session& session, const trace::Conservation& books, 
 
   ReportSink figures(options.by);
   PendingNames pending;
-  XPU_TRY(session.run({&figures, &pending}));
+  XPU_TRY_ASSIGN(const LinkSummary linked, session.run({&figures, &pending}));
   const RecordSource& source = session.source();
 
   Report report = figures.take_report();
@@ -186,6 +186,12 @@ Result<Report> build_report(Session& session, const trace::Conservation& books, 
   }
   sort_ranges(report.ranges, order);
   add_books(report, books, source);
+  report.conservation.cpu_traces_discarded = linked.discarded_cpu_traces;
+  report.conservation.cpu_operations_discarded = linked.discarded_cpu_operations;
+  report.conservation.dangling_flow_ends = linked.dangling_flow_ends;
+  for (const ParticipantReport& participant : session.participants()) {
+    for (const std::string& error : participant.errors) report.participant_errors.push_back(participant.name + ": " + error);
+  }
   const auto start_ns = static_cast<std::int64_t>(source.manifest().start_monotonic_ns);
   for (PendingNames::Named& command : pending.take()) {
     report.conservation.pending_commands.push_back(

@@ -119,6 +119,9 @@ void write_conservation(JsonWriter& out, const Report::Conservation& conservatio
   out.member("refused", conservation.refused);
   out.member("unexplained", conservation.unexplained);
   out.member("other_records_lost", conservation.other_records_lost);
+  out.member("cpu_traces_discarded", conservation.cpu_traces_discarded);
+  out.member("cpu_operations_discarded", conservation.cpu_operations_discarded);
+  out.member("dangling_flow_ends", conservation.dangling_flow_ends);
   array(out, "queues", conservation.queues, [&](const Report::Books& books) {
     out.member("process", books.pid);
     out.member("queue", books.queue);
@@ -231,6 +234,10 @@ std::string report_json(const Report& report) {
       }
       out.member("readings", clock.readings);
     });
+    out.key("participant_errors");
+    out.begin_array();
+    for (const std::string& error : report.participant_errors) out.value(error);
+    out.end_array();
     out.key("overhead");
     out.begin_object();
     out.member("program_ns", report.overhead.program_ns);

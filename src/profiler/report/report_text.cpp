@@ -429,6 +429,9 @@ void ReportText::books() {
   detail(books.refused, books.refused == 1 ? "call refused by the driver" : "calls refused by the driver");
   detail(books.filtered, "filtered out");
   detail(books.other_records_lost, "records of calls, waits and memory lost");
+  detail(books.cpu_traces_discarded, "CPU traces discarded, which came out of time");
+  detail(books.cpu_operations_discarded, "operations of the framework discarded");
+  detail(books.dangling_flow_ends, "ends of arrows between operations left out");
   fact("", details);
   for (const Report::Loss& loss : report_.losses) {
     fact("lost",
@@ -437,6 +440,7 @@ void ReportText::books() {
   pending();
   clocks();
   overhead();
+  for (const std::string& error : report_.participant_errors) fact("child", style_.alarming(printable(error)));
 }
 
 void ReportText::pending() {

@@ -5,6 +5,7 @@
 
 #include "base/external_correlation.hpp"
 #include "profiler/session/capture_options.hpp"
+#include "profiler/session/participants.hpp"
 #include "profiler/session/unfinished_operations.hpp"
 #include "xpu/trace/records.hpp"
 
@@ -146,10 +147,14 @@ std::uint64_t ActivityApi::recorded_bytes() const noexcept {
 }
 
 bool ActivityApi::push_correlation_id(CorrelationFamily family, std::uint64_t id) noexcept {
-  return probe::push_correlation(static_cast<probe::CorrelationFamily>(family), id);
+  const bool is_pushed = probe::push_correlation(static_cast<probe::CorrelationFamily>(family), id);
+  if (is_pushed) tell_children_of_push({id, static_cast<std::uint32_t>(family)});
+  return is_pushed;
 }
 std::optional<std::uint64_t> ActivityApi::pop_correlation_id(CorrelationFamily family) noexcept {
-  return probe::pop_correlation(static_cast<probe::CorrelationFamily>(family));
+  const std::optional<std::uint64_t> popped = probe::pop_correlation(static_cast<probe::CorrelationFamily>(family));
+  if (popped) tell_children_of_pop(family);
+  return popped;
 }
 
 Result<> ActivityApi::for_each_batch(std::span<const trace::RecordKind> kinds, const Visitor& visit) const {

@@ -61,7 +61,8 @@ Capability collecting(ActivityKind kind) {
     case ActivityKind::cpu_op:
     case ActivityKind::python_function:
     case ActivityKind::cpu_instant_event:
-    case ActivityKind::gpu_user_annotation:
+      capability.reason = "a framework has to transfer it to the session (Session::transfer_cpu_trace)";
+      break;
     case ActivityKind::collective_comm: capability = {capability.what, false, "a framework has to tell of it, and none does yet"}; break;
     case ActivityKind::xpu_scope_profiler: capability = {capability.what, false, "nothing measures hardware counters yet"}; break;
     default:

@@ -30,6 +30,10 @@ TEST(CapabilitiesTest, WhatIsNotThereHasAReason) {
   }
   EXPECT_TRUE(capability_of("kernel").is_available);
   EXPECT_TRUE(capability_of("gpu_memcpy").is_available);
+  EXPECT_TRUE(capability_of("gpu_user_annotation").is_available);
+  EXPECT_TRUE(capability_of("cpu_op").is_available);
+  EXPECT_THAT(capability_of("cpu_op").reason, HasSubstr("transfer_cpu_trace"));
+  EXPECT_FALSE(capability_of("collective_comm").is_available);
   EXPECT_FALSE(capability_of("xpu_driver").is_available);
   EXPECT_THAT(capability_of("cuda_runtime").reason, HasSubstr("another kind"));
 }

@@ -61,6 +61,7 @@ struct Profiler::Impl {
     std::unique_ptr<Session> session;  // made when it begins to record
     std::string problem;
     bool is_being_written = false;
+    bool is_stepping = false;  // its session calls others: nobody holds the lock
   };
   using Lock = std::unique_lock<std::mutex>;
 
@@ -75,6 +76,8 @@ struct Profiler::Impl {
   }
 
   void follow_schedule(Lock& lock);
+  bool take_step(Lock& lock, Result<> (Session::*action)());
+  bool follow_once(Lock& lock);
   void tell_stage(Lock& lock, ProfileStage stage);
   void end_profile(Lock& lock);
   void throw_warm_up_away();
@@ -94,28 +97,50 @@ struct Profiler::Impl {
   const pid_t process = getpid();
 };
 
-/// Brings the session to where the schedule is. The lock is let go while the observer is told and the trace is written.
+/// Brings the session to where the schedule is. The lock is let go while the session takes a step, of which it tells others, while the
+/// observer is told and while the trace is written.
 void Profiler::Impl::follow_schedule(Lock& lock) {
-  if (!profile || profile->is_being_written) return;
-  const auto step = [&](const Result<>& result) {
-    if (result) return true;
-    profile->problem = result.error().message;
-    profile->schedule.cancel(profile->problem);
-    return false;
-  };
+  // The schedule may have gone on meanwhile.
+  while (profile && !profile->is_being_written && !profile->is_stepping && follow_once(lock)) {
+  }
+}
+
+bool Profiler::Impl::take_step(Lock& lock, Result<> (Session::*action)()) {
+  profile->is_stepping = true;
+  Session& session = *profile->session;
+  lock.unlock();
+  const Result<> result = (session.*action)();
+  lock.lock();
+  profile->is_stepping = false;
+  changed.notify_all();
+  if (result) return true;
+  profile->problem = result.error().message;
+  profile->schedule.cancel(profile->problem);
+  return false;
+}
+
+/// True when there may be more to do.
+bool Profiler::Impl::follow_once(Lock& lock) {
   const ScheduleState state = profile->schedule.state();
   const auto session_is = [&](SessionState wanted) { return profile->session && profile->session->state() == wanted; };
   if (!profile->session && (state == ScheduleState::warmup || state == ScheduleState::collecting)) {
     profile->session = std::make_unique<Session>(profile->config);
+    static_cast<void>(profile->session->set_client(options.client));  // it was made just now
   }
   if (state == ScheduleState::warmup && session_is(SessionState::created)) {
-    if (step(profile->session->prepare())) return tell_stage(lock, ProfileStage::warm_up);
+    if (take_step(lock, &Session::prepare)) tell_stage(lock, ProfileStage::warm_up);
+    return true;
   }
   if (state == ScheduleState::collecting && (session_is(SessionState::created) || session_is(SessionState::warmup))) {
-    if (step(profile->session->start())) return tell_stage(lock, ProfileStage::collection);
+    if (take_step(lock, &Session::start)) tell_stage(lock, ProfileStage::collection);
+    return true;
   }
-  if (state == ScheduleState::ended && session_is(SessionState::collecting)) static_cast<void>(step(profile->session->stop()));
-  if (profile->schedule.state() == ScheduleState::cancelled && !options.has_thread) end_profile(lock);
+  if (state == ScheduleState::ended && session_is(SessionState::collecting)) {
+    static_cast<void>(take_step(lock, &Session::stop));
+    return true;
+  }
+  if (state == ScheduleState::cancelled && !options.has_thread) end_profile(lock);
+  return false;
 }
 
 void Profiler::Impl::tell_stage(Lock& lock, ProfileStage stage) {
@@ -127,7 +152,7 @@ void Profiler::Impl::tell_stage(Lock& lock, ProfileStage stage) {
 
 /// Writes the trace of a profile that has ended, or gives it up.
 void Profiler::Impl::end_profile(Lock& lock) {
-  if (!profile || profile->is_being_written) return;
+  if (!profile || profile->is_being_written || profile->is_stepping) return;
   const ScheduleState state = profile->schedule.state();
   if (state != ScheduleState::ended && state != ScheduleState::cancelled) return;
   profile->is_being_written = true;
@@ -151,6 +176,11 @@ void Profiler::Impl::end_profile(Lock& lock) {
     result.problem = ended.problem;
   }
   result.remarks = ended.schedule.remarks();
+  if (ended.session) {
+    for (const ParticipantReport& participant : ended.session->participants()) {
+      for (const std::string& error : participant.errors) result.remarks.push_back(participant.name + ": " + error);
+    }
+  }
   ended.session.reset();
   if (options.observer != nullptr) options.observer->profile_ended(result);
 

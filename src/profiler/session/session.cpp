@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
 #include "base/probe.hpp"
+#include "profiler/link/device_annotations.hpp"
+#include "profiler/session/participants.hpp"
 #include "profiler/session/session_stream.hpp"
 #include "xpu/base/clock.hpp"
 
@@ -36,8 +39,11 @@ std::string_view to_string(SessionState state) noexcept {
 }
 
 Session::Session(const RecordSource& source) : source_(source) {}
-Session::Session(Config config) : config_(std::move(config)), api_(std::make_unique<ActivityApi>()), source_(*api_) {}
-Session::~Session() = default;
+Session::Session(Config config)
+    : config_(std::move(config)), api_(std::make_unique<ActivityApi>()), source_(*api_), participants_(std::make_unique<Participants>()) {}
+Session::~Session() {
+  if (participants_) participants_->stop(*this);
+}
 
 // ---- the life cycle
 
@@ -56,8 +62,12 @@ Result<> Session::prepare_locked() {
 }
 
 Result<> Session::prepare() {
-  const std::lock_guard lock(mutex_);
-  return prepare_locked();
+  {
+    const std::lock_guard lock(mutex_);
+    XPU_TRY(prepare_locked());
+  }
+  participants_->prepare(config_);
+  return {};
 }
 
 void Session::discard_warm_up() {
@@ -66,32 +76,44 @@ void Session::discard_warm_up() {
 }
 
 Result<> Session::start() {
-  const std::lock_guard lock(mutex_);
-  if (state_ == SessionState::created) XPU_TRY(prepare_locked());
-  XPU_TRY(expect(SessionState::warmup, "start"));
-  api_->discard();
-  state_ = SessionState::collecting;
+  if (api_ && state() == SessionState::created) XPU_TRY(prepare());
+  {
+    const std::lock_guard lock(mutex_);
+    XPU_TRY(expect(SessionState::warmup, "start"));
+    api_->discard();
+    started_ns_ = now_ns(probe::clock_domain());
+    state_ = SessionState::collecting;
+  }
+  participants_->start();
   return {};
 }
 
 void Session::toggle(bool collect) noexcept {
-  const std::lock_guard lock(mutex_);
-  if (state_ != SessionState::collecting || is_paused_ == !collect) return;
-  is_paused_ = !collect;
-  if (collect) {
-    api_->resume();
-    mark_in_trace("xpu: collection resumed");
-  } else {
-    mark_in_trace("xpu: collection paused");
-    api_->pause();
+  {
+    const std::lock_guard lock(mutex_);
+    if (state_ != SessionState::collecting || is_paused_ == !collect) return;
+    is_paused_ = !collect;
+    if (collect) {
+      api_->resume();
+      mark_in_trace("xpu: collection resumed");
+    } else {
+      mark_in_trace("xpu: collection paused");
+      api_->pause();
+    }
+    participants_->want_collection(collect);
   }
+  participants_->tell_collection();
 }
 
 Result<> Session::stop() {
-  const std::lock_guard lock(mutex_);
-  XPU_TRY(expect(SessionState::collecting, "stop"));
-  api_->pause();
-  state_ = SessionState::stopped;
+  {
+    const std::lock_guard lock(mutex_);
+    XPU_TRY(expect(SessionState::collecting, "stop"));
+    api_->pause();
+    stopped_ns_ = now_ns(probe::clock_domain());
+    state_ = SessionState::stopped;
+  }
+  participants_->stop(*this);
   return {};
 }
 
@@ -114,16 +136,107 @@ Result<> Session::collect(std::chrono::milliseconds patience) {
 }
 
 void Session::cancel() {
-  const std::lock_guard lock(mutex_);
   if (!api_) return;
-  api_->disable();
-  api_->forget();
-  state_ = SessionState::cancelled;
+  {
+    const std::lock_guard lock(mutex_);
+    api_->disable();
+    api_->forget();
+    cpu_traces_.clear();
+    state_ = SessionState::cancelled;
+  }
+  participants_->stop(*this);
 }
 
 SessionState Session::state() const noexcept {
   const std::lock_guard lock(mutex_);
   return state_;
+}
+
+// ---- what a framework recorded of itself
+
+Result<> Session::transfer_cpu_trace(CpuTrace trace) {
+  const std::lock_guard lock(mutex_);
+  const bool is_there = api_ ? state_ == SessionState::collecting || state_ == SessionState::stopped || state_ == SessionState::collected
+                             : !source_.processes().empty();
+  if (!is_there || has_run_ || stream_) {
+    ++cpu_trace_counts_.discarded_traces;
+    cpu_trace_counts_.discarded_operations += trace.operations.size();
+    return Error{ErrorCode::failed_precondition,
+                 fmt::format("a CPU trace of {} operations is discarded: {}", trace.operations.size(),
+                             stream_    ? "the session is handed over while it goes on, and device work has been linked already"
+                             : has_run_ ? "what was collected has been linked already"
+                             : api_     ? fmt::format("the session is {}, and must have been started", to_string(state_))
+                                        : std::string("the recording has no process"))};
+  }
+  keep(std::move(trace));
+  return {};
+}
+
+/// Under the lock.
+void Session::keep(CpuTrace trace) {
+  const auto is_of_no_host = [](const CpuOperation& operation) {
+    constexpr ActivityKinds kHostKinds = {ActivityKind::cpu_op, ActivityKind::user_annotation, ActivityKind::cpu_instant_event,
+                                          ActivityKind::python_function};
+    return !kHostKinds.contains(operation.kind);
+  };
+  cpu_trace_counts_.discarded_operations += std::erase_if(trace.operations, is_of_no_host);
+  ++cpu_trace_counts_.traces;
+  cpu_trace_counts_.operations += trace.operations.size();
+  cpu_traces_.push_back(std::move(trace));
+}
+
+Result<> Session::set_client(ProfilerClient* client) {
+  const std::lock_guard lock(mutex_);
+  XPU_TRY(expect(SessionState::created, "take a client"));
+  participants_->set_client(client);
+  return {};
+}
+
+std::vector<ParticipantReport> Session::participants() const {
+  return participants_ ? participants_->reports() : std::vector<ParticipantReport>();
+}
+
+void Session::ask_participants() {
+  if (!participants_) return;
+  std::vector<CpuTrace> traces = participants_->process({static_cast<std::int64_t>(started_ns_), static_cast<std::int64_t>(stopped_ns_)});
+  const std::lock_guard lock(mutex_);
+  for (CpuTrace& trace : traces) {
+    if (!stream_) {
+      keep(std::move(trace));
+      continue;
+    }
+    ++cpu_trace_counts_.discarded_traces;  // the device work was linked while the session went on
+    cpu_trace_counts_.discarded_operations += trace.operations.size();
+  }
+}
+
+CpuTraceCounts Session::cpu_trace_counts() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return cpu_trace_counts_;
+}
+
+ClockDomain Session::clock_domain() const noexcept {
+  if (api_) return probe::clock_domain();
+  return source_.processes().empty() ? ClockDomain::monotonic : source_.processes().front().domain;
+}
+
+/// Where an operation ends that had not ended: at the stop, or with the recorded program. Where that is not known, with the last operation.
+std::int64_t Session::window_end_ns() const {
+  if (stopped_ns_ != 0) return static_cast<std::int64_t>(stopped_ns_);
+  const trace::Manifest& manifest = source_.manifest();
+  if (manifest.end.known) return static_cast<std::int64_t>(manifest.start_monotonic_ns + manifest.end.wall_ns);
+  std::int64_t last_ns = 0;
+  for (const CpuTrace& trace : cpu_traces_) {
+    for (const CpuOperation& operation : trace.operations) last_ns = std::max({last_ns, operation.start_ns, operation.end_ns.value_or(0)});
+  }
+  return last_ns;
+}
+
+LinkSummary Session::with_cpu_trace_counts(LinkSummary summary) const {
+  const CpuTraceCounts counts = cpu_trace_counts();
+  summary.discarded_cpu_traces = counts.discarded_traces;
+  summary.discarded_cpu_operations = counts.discarded_operations;
+  return summary;
 }
 
 // ---- linking
@@ -137,10 +250,23 @@ Result<LinkSummary> Session::run(std::vector<Sink*> sinks) {
   if (stream_ && sinks != sinks_)
     return Error{ErrorCode::failed_precondition, "the session was handed over while it went on, and keeps nothing for other sinks"};
   XPU_TRY(collect_if_live());
-  if (stream_) return stream_->finish(*this);
+  bool is_first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_first = !std::exchange(has_run_, true);
+  }
+  if (is_first) ask_participants();
+  participant_reports_ = participants();
+  if (stream_) {
+    XPU_TRY_ASSIGN(const LinkSummary summary, stream_->finish(*this));
+    return with_cpu_trace_counts(summary);
+  }
   running_ = std::move(sinks);
   linker_ = std::make_unique<Linker>(source_);
-  return linker_->run(*this);
+  if (!cpu_traces_.empty()) linker_->set_cpu_traces(cpu_traces_, api_ ? config_.kinds : default_activity_kinds(), window_end_ns());
+  device_annotations_ = wants(ActivityKind::gpu_user_annotation) ? std::make_unique<DeviceAnnotations>() : nullptr;
+  XPU_TRY_ASSIGN(const LinkSummary summary, linker_->run(*this));
+  return with_cpu_trace_counts(summary);
 }
 
 Result<> Session::advance() {
@@ -172,13 +298,17 @@ Result<trace::Conservation> Session::take_stream_books() {
 
 const Definitions& Session::definitions() const noexcept { return stream_ ? stream_->definitions() : linker_->definitions(); }
 
-void Session::begin(const SessionInfo& info) {
+void Session::begin(const SessionInfo& linked) {
+  SessionInfo info = linked;
+  if (distributed_info_) info.distributed = &*distributed_info_;
+  info.participants = participant_reports_;
   for (Sink* sink : running_) sink->begin(info);
 }
 
 /// No command may point to a call that is not part of the profile.
 template <typename DeviceKind>
 void Session::hand_over(void (Sink::*handle)(const DeviceKind&), const DeviceKind& activity) {
+  if (device_annotations_) device_annotations_->add(activity);
   if (shows_last_call_) {
     for (Sink* sink : running_) (sink->*handle)(activity);
     return;
@@ -244,7 +374,21 @@ Result<> Session::flush(const LinkSummary& so_far) {
   return first;
 }
 
-Result<> Session::end(const LinkSummary& summary) {
+void Session::handle_cpu_operation_activity(const CpuOperationActivity& activity) {
+  for (Sink* sink : running_) sink->handle_cpu_operation_activity(activity);
+}
+
+void Session::hand_over_device_annotations() {
+  if (!device_annotations_) return;
+  device_annotations_->hand_over([&](const DeviceAnnotationActivity& activity) {
+    for (Sink* sink : running_) sink->handle_device_annotation_activity(activity);
+  });
+  device_annotations_.reset();
+}
+
+Result<> Session::end(const LinkSummary& linked) {
+  hand_over_device_annotations();
+  const LinkSummary summary = with_cpu_trace_counts(linked);
   Result<> first;
   for (Sink* sink : running_) {
     Result<> result = sink->end(summary);

@@ -13,6 +13,8 @@ using std::to_string;
 
 // The row of lane L of stream S is S + L x this.
 constexpr std::uint64_t kRowsPerLane = 1'000'000;
+// Annotations have lanes from here on: numbers of rows must fit into 32 bits.
+constexpr std::uint64_t kFirstAnnotationLane = 2'000;
 // Kineto's order: programs, devices, overhead.
 constexpr std::uint64_t kDeviceSortIndex = 5'000'000, kOverheadSortIndex = 0x100000A;
 // A process of its own for what recording cost. Kineto's is -1, which Perfetto takes for 0: the rows would be the first device's.
@@ -72,6 +74,19 @@ const std::string& ChromeRows::new_row(const QueueDefinition& queue, std::uint32
   metadata_ += metadata_event(pid, tid, "thread_name", name_argument(row_name(queue, lane, definitions_->processes.size() > 1)));
   metadata_ += metadata_event(pid, tid, "thread_sort_index", sort_argument(stream * 1000 + std::min<std::uint32_t>(lane, 999)));
   std::vector<std::string>& lanes = rows_of(queue).lanes;
+  if (lane >= lanes.size()) lanes.resize(lane + 1);
+  return lanes[lane] = "\"pid\":" + pid + ",\"tid\":" + tid + ",\"ts\":";
+}
+
+const std::string& ChromeRows::new_annotation_row(const QueueDefinition& queue, std::uint32_t lane) {
+  name_device(*queue.device);
+  const std::string pid = device_pid(*queue.device);
+  const std::uint64_t stream = std::uint64_t{queue.index} + 1;
+  const std::string tid = to_string(stream + (kFirstAnnotationLane + lane) * kRowsPerLane);
+  metadata_ += metadata_event(pid, tid, "thread_name", name_argument(annotation_row_name(queue, lane, definitions_->processes.size() > 1)));
+  // Right above the queue's own row.
+  metadata_ += metadata_event(pid, tid, "thread_sort_index", sort_argument(stream * 1000 - 100 + std::min<std::uint32_t>(lane, 99)));
+  std::vector<std::string>& lanes = rows_of(queue).annotation_lanes;
   if (lane >= lanes.size()) lanes.resize(lane + 1);
   return lanes[lane] = "\"pid\":" + pid + ",\"tid\":" + tid + ",\"ts\":";
 }

@@ -26,6 +26,12 @@ class ChromeRows {
     const std::vector<std::string>& lanes = rows_of(queue).lanes;
     return lane < lanes.size() && !lanes[lane].empty() ? lanes[lane] : new_row(queue, lane);
   }
+  /// What a queue did for annotations. Not on the queue's own row, where Kineto has it: a span that begins or ends with a command lies
+  /// neither in it nor around it for every viewer, and some drop one of the two.
+  const std::string& of_annotations(const QueueDefinition& queue, std::uint32_t lane) {
+    const std::vector<std::string>& lanes = rows_of(queue).annotation_lanes;
+    return lane < lanes.size() && !lanes[lane].empty() ? lanes[lane] : new_annotation_row(queue, lane);
+  }
   /// What recording the calls of a thread cost.
   const std::string& of_overhead(const ThreadDefinition& thread);
   /// `,"device":0,"stream":1,"context":1`
@@ -39,7 +45,7 @@ class ChromeRows {
 
  private:
   struct QueueRows {
-    std::vector<std::string> lanes;  // `"pid":0,"tid":1,"ts":` each
+    std::vector<std::string> lanes, annotation_lanes;  // `"pid":0,"tid":1,"ts":` each
     std::string args;
   };
   QueueRows& rows_of(const QueueDefinition& queue) {
@@ -47,6 +53,7 @@ class ChromeRows {
   }
   std::string new_row(const ThreadDefinition& thread);
   const std::string& new_row(const QueueDefinition& queue, std::uint32_t lane);
+  const std::string& new_annotation_row(const QueueDefinition& queue, std::uint32_t lane);
   QueueRows& new_rows(const QueueDefinition& queue);
   std::string device_pid(const DeviceDefinition& device) const;
   void name_device(const DeviceDefinition& device);

@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "profiler/sinks/argument_text.hpp"
+#include "profiler/sinks/chrome_head.hpp"
 #include "profiler/sinks/chrome_rows.hpp"
 #include "profiler/sinks/chrome_text.hpp"
 #include "profiler/sinks/fragments.hpp"
@@ -54,6 +56,7 @@ struct ChromeSink::Impl {
   }
   void end_command(const DeviceActivity& activity);
   void progress();
+  void write_flow(const CpuOperationActivity& activity);
 
   void write_head(const SessionInfo& info);
   void write_devices();
@@ -67,6 +70,7 @@ struct ChromeSink::Impl {
   std::uint64_t commands_expected = 0, commands_seen = 0;
   bool first_event = true;
   bool devices_come_last = false;
+  Fragments cpu_heads[kActivityKinds];  // by kind, then name
   Fragments api_heads, wait_heads, range_heads, counter_heads, mark_heads, kernel_heads, kernel_tails, geometry_tails, fill_heads,
       command_heads;
   std::unordered_map<std::uint32_t, std::string> copy_heads;  // by `name_key`
@@ -96,19 +100,8 @@ void ChromeSink::Impl::write_head(const SessionInfo& info) {
   devices_come_last = info.goes_on;
   if (!devices_come_last) write_devices();
   if (!manifest.host.empty()) out.member("host_name", manifest.host);
-  int rank = 0;
-  for (const ProcessDefinition& process : definitions->processes) {
-    if (process.rank) {
-      rank = *process.rank;
-      break;
-    }
-  }
-  out.key("distributedInfo");
-  out.begin_object();
-  out.member("backend", "");
-  out.member("rank", rank);  // readers search for "rank": with a blank behind the colon
-  out.end_object();
-  out.raw("\n");
+  write_distributed_info(out, info);
+  write_participants(out, info.participants);
   out.key("program");
   out.begin_array();
   for (const std::string& argument : manifest.argv) out.value(argument);
@@ -191,7 +184,11 @@ void ChromeSink::Impl::begin_command(const DeviceActivity& activity, std::string
 
 /// What all commands say of themselves, and the arrow's end.
 void ChromeSink::Impl::end_command(const DeviceActivity& activity) {
-  if (!activity.external_ids.empty()) out.append(",\"External id\":", activity.external_ids.front().id);
+  if (activity.operation != nullptr) {
+    out.append(",\"External id\":", activity.operation->external_id->id);
+  } else if (!activity.external_ids.empty()) {
+    out.append(",\"External id\":", activity.external_ids.front().id);
+  }
   if (activity.queued_ns) out.append(",\"queued\":", time(*activity.queued_ns));
   if (activity.submitted_ns) out.append(",\"submitted\":", time(*activity.submitted_ns));
   if (activity.state == CommandState::failed) out.append(",\"status\":", activity.native_status);
@@ -217,6 +214,13 @@ void ChromeSink::handle_kernel_activity(const KernelActivity& activity) {
     impl.out.raw(impl.geometry_tails.get(activity.geometry->index, [&] { return geometry_args(*activity.geometry); }));
   }
   impl.out.raw(impl.kernel_tails.get(kernel.index, [&] { return kernel_args(kernel); }));
+  if (activity.operation != nullptr && is_collective(activity.operation->arguments)) {
+    std::string arguments;
+    for (const CpuArgument& argument : activity.operation->arguments) {
+      if (is_of_collective(argument)) append_arguments(arguments, {&argument, 1});
+    }
+    impl.out.raw(arguments);
+  }
   impl.end_command(activity);
   ++impl.summary.kernels;
 }
@@ -355,6 +359,53 @@ Result<> ChromeSink::flush(const LinkSummary&) {
   return impl.status;
 }
 
+void ChromeSink::handle_cpu_operation_activity(const CpuOperationActivity& activity) {
+  Impl& impl = *impl_;
+  if (impl.options.device_only) return;
+  impl.settle_call();
+  const bool is_instant = activity.kind == ActivityKind::cpu_instant_event;
+  const std::string& head = impl.cpu_heads[static_cast<std::size_t>(activity.kind)].get(activity.name->index, [&] {
+    return std::string(is_instant ? ",\n{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"" : ",\n{\"ph\":\"X\",\"cat\":\"")
+        .append(to_string(activity.kind))
+        .append("\",\"name\":")
+        .append(json_string(activity.name->text))
+        .append(",");
+  });
+  const std::string& row = impl.rows.of(*activity.thread);
+  if (is_instant) {
+    impl.event(head, row, impl.time(activity.start_ns));
+  } else {
+    impl.slice(head, row, activity.start_ns, activity.duration_ns);
+  }
+  std::string arguments;
+  if (activity.external_id) arguments += ",\"External id\":" + std::to_string(activity.external_id->id);
+  append_arguments(arguments, activity.arguments);
+  if (!activity.is_finished) arguments += ",\"finished\":false";
+  if (!arguments.empty()) impl.out.append(",\"args\":{", std::string_view(arguments).substr(1), "}");
+  impl.out.raw("}");
+  if (activity.flow) impl.write_flow(activity);
+}
+
+/// The end of the arrow that is at this operation, which has been written.
+void ChromeSink::Impl::write_flow(const CpuOperationActivity& activity) {
+  const CpuFlow& flow = *activity.flow;
+  event(flow.is_start ? ",\n{\"ph\":\"s\",\"id\":" : ",\n{\"ph\":\"f\",\"bp\":\"e\",\"id\":", flow.id,
+        ",\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\",", rows.of(*activity.thread), time(activity.start_ns), "}");
+  if (flow.is_start) ++summary.flows;
+}
+
+void ChromeSink::handle_device_annotation_activity(const DeviceAnnotationActivity& activity) {
+  Impl& impl = *impl_;
+  impl.settle_call();
+  const std::string head = ",\n{\"ph\":\"X\",\"cat\":\"gpu_user_annotation\",\"name\":" + json_string(activity.name) + ',';
+  impl.slice(head, impl.rows.of_annotations(*activity.queue, activity.lane), activity.start_ns, activity.duration_ns);
+  // No "stream": readers would count it as computation.
+  impl.out.append(",\"args\":{\"device\":", activity.queue->device->index, ",\"queue\":", activity.queue->index + 1,
+                  ",\"commands\":", activity.commands);
+  if (activity.external_id) impl.out.append(",\"External id\":", activity.external_id->id);
+  impl.out.raw("}}");
+}
+
 Result<> ChromeSink::end(const LinkSummary& summary) {
   Impl& impl = *impl_;
   JsonWriter& out = impl.out;
@@ -371,6 +422,13 @@ Result<> ChromeSink::end(const LinkSummary& summary) {
   out.member("without times", summary.untimed);
   out.member("without place in time", summary.unplaced);
   out.member("completions without call", summary.orphans);
+  // Of a framework, which most profiles have none of.
+  const auto member_unless_none = [&](std::string_view name, std::uint64_t count) {
+    if (count != 0) out.member(name, count);
+  };
+  member_unless_none("CPU traces out of time", summary.discarded_cpu_traces);
+  member_unless_none("CPU operations discarded", summary.discarded_cpu_operations);
+  member_unless_none("dangling flow ends", summary.dangling_flow_ends);
   out.end_object();
   out.raw("\n");
   out.key("writtenEvents");
@@ -380,6 +438,7 @@ Result<> ChromeSink::end(const LinkSummary& summary) {
   out.member("slices", impl.summary.slices);
   out.member("kernels", impl.summary.kernels);
   out.member("flows", impl.summary.flows);
+  member_unless_none("CPU operations", impl.options.device_only ? 0 : summary.cpu_operations);
   out.end_object();
   out.raw("\n");
   out.key("clocks");

@@ -116,6 +116,11 @@ class JsonWriter {
     separate();
     real(number_value);
   }
+  /// A value that is JSON already.
+  void prepared_value(std::string_view json) {
+    separate();
+    raw(json);
+  }
   void null() {
     separate();
     raw("null");

@@ -66,6 +66,10 @@ std::string row_name(const QueueDefinition& queue, std::uint32_t lane, bool seve
   return name;
 }
 
+std::string annotation_row_name(const QueueDefinition& queue, std::uint32_t lane, bool several_processes) {
+  return row_name(queue, 0, several_processes) + " annotations" + (lane == 0 ? "" : " (overlap " + to_string(lane) + ')');
+}
+
 std::string row_name(const DeviceDefinition& device) { return device.name + (device.driver.empty() ? "" : " (" + device.driver + ')'); }
 
 std::string memory_name(std::uint32_t context) { return "memory of context " + to_string(context); }

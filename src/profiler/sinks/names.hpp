@@ -31,6 +31,8 @@ std::string row_name(const ProcessDefinition& process);
 std::string row_name(const ThreadDefinition& thread, std::uint64_t tid);
 /// "queue 1", with the program's name for it and with the lane; the process is named where a recording has several.
 std::string row_name(const QueueDefinition& queue, std::uint32_t lane, bool several_processes);
+/// "queue 1 annotations": the row beside the queue's own that shows what it did for annotations of the program.
+std::string annotation_row_name(const QueueDefinition& queue, std::uint32_t lane, bool several_processes);
 /// "name (driver)".
 std::string row_name(const DeviceDefinition& device);
 /// "memory of context 1".

@@ -52,13 +52,14 @@ inline constexpr std::uint32_t kBytes = 3;  // of kCounterUnit
 
 namespace track_event {
 inline constexpr std::uint32_t kCategoryId = 3, kAnnotation = 4, kType = 9, kNameId = 10, kTrackUuid = 11, kName = 23, kCounterValue = 30,
-                               kDoubleCounterValue = 44, kGpuCorrelation = 3000;
+                               kDoubleCounterValue = 44, kFlowId = 47, kGpuCorrelation = 3000;
 inline constexpr std::uint32_t kSliceBegin = 1, kSliceEnd = 2, kInstant = 3, kCounter = 4;  // of kType
 inline constexpr std::uint32_t kSubmittedEventId = 1;                                       // of kGpuCorrelation
 }  // namespace track_event
 
 namespace annotation {
-inline constexpr std::uint32_t kNameId = 1, kUnsigned = 3, kSigned = 4, kStringId = 17;
+inline constexpr std::uint32_t kNameId = 1, kBool = 2, kUnsigned = 3, kSigned = 4, kDouble = 5, kString = 6, kName = 10, kList = 12,
+                               kStringId = 17;
 }  // namespace annotation
 
 namespace gpu_render_stage_event {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <variant>
 
+#include "profiler/sinks/argument_text.hpp"
 #include "profiler/sinks/names.hpp"
 #include "profiler/time_difference.hpp"
 #include "xpu/base/text.hpp"
@@ -14,7 +16,7 @@ using std::to_string;
 namespace fields = perfetto;
 
 // In the order of the enumerations.
-constexpr std::array<std::string_view, 25> kArgumentNames = {
+constexpr std::array<std::string_view, 31> kArgumentNames = {
     "correlation",
     "result",
     "end",
@@ -40,17 +42,30 @@ constexpr std::array<std::string_view, 25> kArgumentNames = {
     "without times",
     "without place in time",
     "completions without call",
+    "External id",
+    "finished",
+    "commands",
+    "CPU traces out of time",
+    "CPU operations discarded",
+    "dangling flow ends",
 };
-static_assert(id_of(ArgumentName::completions_without_call) == kArgumentNames.size());
-constexpr std::array<std::string_view, 6> kCategories = {"xpu_runtime",     "xpu_sync", "overhead",
-                                                         "user_annotation", "xpu_lost", "xpu_recording"};
-static_assert(id_of(Category::xpu_recording) == kCategories.size());
+static_assert(id_of(ArgumentName::dangling_flow_ends) == kArgumentNames.size());
+constexpr std::array<std::string_view, 9> kCategories = {"xpu_runtime",   "xpu_sync", "overhead",          "user_annotation", "xpu_lost",
+                                                         "xpu_recording", "cpu_op",   "cpu_instant_event", "python_function"};
+static_assert(id_of(Category::python_function) == kCategories.size());
 
 // Times count from a second before the origin: unsigned and short, also for a command that the mapping of its clock put before it.
 constexpr std::int64_t kLead = 1'000'000'000;
 
-/// Readers take texts for UTF-8; what is not becomes U+FFFD.
-std::string utf8(std::string_view text) {
+template <typename Value>
+Value& at(std::vector<Value>& values, std::size_t index) {
+  if (index >= values.size()) values.resize(index + 1);
+  return values[index];
+}
+
+}  // namespace
+
+std::string valid_utf8(std::string_view text) {
   std::string out;
   while (!text.empty()) {
     const std::size_t length = utf8_length(text);
@@ -64,14 +79,6 @@ std::string utf8(std::string_view text) {
   }
   return out;
 }
-
-template <typename Value>
-Value& at(std::vector<Value>& values, std::size_t index) {
-  if (index >= values.size()) values.resize(index + 1);
-  return values[index];
-}
-
-}  // namespace
 
 /// Before the epoch: in the recording's own clock.
 ProtoWriter::Message PerfettoRows::begin_early_packet(std::int64_t ns) {
@@ -164,10 +171,10 @@ void PerfettoRows::describe_devices() {
     out_.message(fields::packet::kGpuInfo, [&] {
       for (const DeviceDefinition& device : definitions_->devices) {
         out_.message(fields::gpu_info::kGpu, [&] {
-          out_.text(fields::gpu_info::kName, utf8(device.name));
+          out_.text(fields::gpu_info::kName, valid_utf8(device.name));
           out_.message(fields::gpu_info::kExtra, [&] {
             out_.text(fields::gpu_info::kExtraKey, "driver");
-            out_.text(fields::gpu_info::kExtraValue, utf8(device.driver));
+            out_.text(fields::gpu_info::kExtraValue, valid_utf8(device.driver));
           });
         });
       }
@@ -181,7 +188,7 @@ void PerfettoRows::interned(std::uint32_t field, std::uint64_t id, std::string_v
     out_.message(fields::packet::kInternedData, [&] {
       out_.message(field, [&] {
         out_.number(fields::interned::kId, id);
-        out_.text(fields::interned::kText, utf8(text));
+        out_.text(fields::interned::kText, valid_utf8(text));
         more();
       });
     });
@@ -199,7 +206,7 @@ std::uint64_t PerfettoRows::new_track(std::uint64_t parent, std::string_view nam
     out_.message(fields::packet::kTrackDescriptor, [&] {
       out_.number(fields::track_descriptor::kUuid, uuid);
       if (parent != 0) out_.number(fields::track_descriptor::kParentUuid, parent);
-      if (!name.empty()) out_.text(fields::track_descriptor::kName, utf8(name));
+      if (!name.empty()) out_.text(fields::track_descriptor::kName, valid_utf8(name));
       more();
     });
   });
@@ -216,7 +223,7 @@ std::uint64_t PerfettoRows::track(const ProcessDefinition& process) {
     known = new_track(0, "", [&] {
       out_.message(fields::track_descriptor::kProcess, [&] {
         out_.number(fields::track_descriptor::kProcessPid, process.pid);
-        out_.text(fields::track_descriptor::kProcessName, utf8(row_name(process)));
+        out_.text(fields::track_descriptor::kProcessName, valid_utf8(row_name(process)));
         if (process.rank) out_.text(fields::track_descriptor::kProcessLabel, "rank " + to_string(*process.rank));
       });
     });
@@ -231,7 +238,7 @@ std::uint64_t PerfettoRows::new_track_of(const ThreadDefinition& thread) {
            out_.message(fields::track_descriptor::kThread, [&] {
              out_.number(fields::track_descriptor::kThreadPid, thread.process->pid);
              out_.number(fields::track_descriptor::kThreadTid, tid);
-             out_.text(fields::track_descriptor::kThreadName, utf8(row_name(thread, tid)));
+             out_.text(fields::track_descriptor::kThreadName, valid_utf8(row_name(thread, tid)));
            });
          });
 }
@@ -315,7 +322,7 @@ std::uint64_t PerfettoRows::new_context_of(const QueueDefinition& queue) {
 std::uint64_t PerfettoRows::new_specification(std::string_view name, std::string_view description, std::uint32_t category) {
   const std::uint64_t id = ++specifications_;
   interned(fields::interned::kGpuSpecification, id, name, [&] {
-    out_.text(fields::gpu_specification::kDescription, utf8(description));
+    out_.text(fields::gpu_specification::kDescription, valid_utf8(description));
     out_.number(fields::gpu_specification::kCategory, category);
   });
   return id;
@@ -325,6 +332,23 @@ std::uint64_t PerfettoRows::new_hardware_queue(const QueueDefinition& queue, std
   if (queue.device->index >= described_devices_) describe_devices();
   return at(at(hardware_queues_, queue.index), lane) = new_specification(row_name(queue, lane, definitions_->processes.size() > 1),
                                                                          row_name(*queue.device), fields::gpu_specification::kOther);
+}
+
+std::uint64_t PerfettoRows::annotation_queue(const QueueDefinition& queue, std::uint32_t lane) {
+  std::uint64_t& id = annotation_queues_[{queue.index, lane}];
+  if (id == 0) {
+    id = new_specification(annotation_row_name(queue, lane, definitions_->processes.size() > 1), row_name(*queue.device),
+                           fields::gpu_specification::kOther);
+  }
+  return id;
+}
+
+std::uint64_t PerfettoRows::annotation_stage(std::string_view name) {
+  const auto found = annotation_stages_.find(name);
+  if (found != annotation_stages_.end()) return found->second;
+  const std::uint64_t id = new_specification(name, "gpu_user_annotation", fields::gpu_specification::kOther);
+  annotation_stages_.emplace(name, id);
+  return id;
 }
 
 std::uint64_t PerfettoRows::new_stage(const KernelDefinition& kernel) {
@@ -360,7 +384,7 @@ std::uint64_t PerfettoRows::stage(const CommandActivity& command) {
 std::uint64_t PerfettoRows::new_compute_kernel(const KernelDefinition& kernel) {
   const std::uint64_t id = std::uint64_t{kernel.index} + 1;
   interned(fields::interned::kComputeKernel, id, kernel.raw_name, [&] {
-    out_.text(fields::compute_kernel::kDemangledName, utf8(kernel.name));
+    out_.text(fields::compute_kernel::kDemangledName, valid_utf8(kernel.name));
     const auto argument = [&](ArgumentName name, std::uint32_t value) {
       if (value == 0) return;  // unknown, or nothing to say
       out_.message(fields::compute_kernel::kArgument, [&] {
@@ -373,6 +397,31 @@ std::uint64_t PerfettoRows::new_compute_kernel(const KernelDefinition& kernel) {
     argument(ArgumentName::sub_group_size, kernel.sub_group);
   });
   return at(compute_kernels_, kernel.index) = id;
+}
+
+std::string PerfettoRows::collective_fields(const CpuOperationActivity& operation) {
+  std::string fields_of_launch;
+  if (!is_collective(operation.arguments)) return fields_of_launch;
+  for (const CpuArgument& argument : operation.arguments) {
+    if (!is_of_collective(argument)) continue;
+    const auto [name, is_new] = argument_names_.try_emplace(argument.key, kArgumentNames.size() + argument_names_.size() + 1);
+    if (is_new) interned(fields::interned::kComputeArgumentName, name->second, argument.key);
+    // A number is one; everything else is shown as it reads.
+    const auto* number = std::get_if<std::int64_t>(&argument.value);
+    const auto* text = std::get_if<std::string>(&argument.value);
+    const std::uint64_t text_id = number != nullptr ? 0 : string_value(text != nullptr ? *text : json_value(argument.value));
+    ProtoWriter out([&](std::string_view piece) { fields_of_launch += piece; }, 128);
+    out.message(fields::launch::kArgument, [&] {
+      out.number(fields::launch::kNameId, name->second);
+      if (number != nullptr) {
+        out.number(fields::launch::kSigned, *number);
+      } else {
+        out.number(fields::launch::kStringId, text_id);
+      }
+    });
+    out.flush();
+  }
+  return fields_of_launch;
 }
 
 std::string_view PerfettoRows::new_launch_fields(const GeometryDefinition& geometry) {

@@ -44,12 +44,31 @@ enum class ArgumentName : std::uint8_t {
   without_times,
   without_place,
   completions_without_call,
+  external_id,
+  finished,
+  commands,
+  discarded_cpu_traces,
+  discarded_cpu_operations,
+  dangling_flow_ends,
 };
 /// Its number on the packet sequence.
 constexpr std::uint32_t id_of(ArgumentName name) { return static_cast<std::uint32_t>(name) + 1; }
 
-enum class Category : std::uint8_t { xpu_runtime, xpu_sync, overhead, user_annotation, xpu_lost, xpu_recording };
+enum class Category : std::uint8_t {
+  xpu_runtime,
+  xpu_sync,
+  overhead,
+  user_annotation,
+  xpu_lost,
+  xpu_recording,
+  cpu_op,
+  cpu_instant_event,
+  python_function
+};
 constexpr std::uint32_t id_of(Category category) { return static_cast<std::uint32_t>(category) + 1; }
+
+/// Readers take texts for UTF-8; what is not becomes U+FFFD.
+std::string valid_utf8(std::string_view text);
 
 /// Numbers them in the order of their first use and writes each, before the number is handed out, as a packet of its own: nothing here may
 /// be called while a packet is being written. One owner at a time.
@@ -99,6 +118,9 @@ class PerfettoRows {
     const std::uint64_t id = queue.index < hardware_queues_.size() ? known(hardware_queues_[queue.index], lane) : 0;
     return id != 0 ? id : new_hardware_queue(queue, lane);
   }
+  /// Beside the queue's own: what it did for annotations.
+  std::uint64_t annotation_queue(const QueueDefinition& queue, std::uint32_t lane);
+  std::uint64_t annotation_stage(std::string_view name);
   std::uint64_t stage(const KernelDefinition& kernel) {
     const std::uint64_t id = known(kernel_stages_, kernel.index);
     return id != 0 ? id : new_stage(kernel);
@@ -110,6 +132,8 @@ class PerfettoRows {
     const std::uint64_t id = known(compute_kernels_, kernel.index);
     return id != 0 ? id : new_compute_kernel(kernel);
   }
+  /// Further fields of a launch: what a collective says of the kernels that it submits. Empty for any other operation.
+  std::string collective_fields(const CpuOperationActivity& operation);
   /// Fields of a launch: groups and the size of one, and what Perfetto has no fields for. Valid until the next call.
   std::string_view launch_fields(const GeometryDefinition& geometry) {
     if (geometry.index < geometries_.size() && !geometries_[geometry.index].empty()) return geometries_[geometry.index];
@@ -166,7 +190,9 @@ class PerfettoRows {
   std::uint64_t overhead_root_ = 0, recording_track_ = 0;
   // By process, then context or name.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> memory_counters_, counters_, contexts_;
-  std::map<std::string, std::uint64_t, std::less<>> string_values_, stages_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> annotation_queues_;  // by queue, then lane
+  std::map<std::string, std::uint64_t, std::less<>> argument_names_;                    // that are none of `ArgumentName`
+  std::map<std::string, std::uint64_t, std::less<>> string_values_, stages_, annotation_stages_;
   std::unordered_map<std::uint32_t, std::uint64_t> copy_stages_;  // by `name_key`
   std::vector<std::uint64_t> fill_stages_, command_stages_;       // by memory type, by command
 };

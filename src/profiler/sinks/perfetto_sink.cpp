@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "profiler/sinks/names.hpp"
+#include "profiler/sinks/perfetto_arguments.hpp"
 #include "profiler/sinks/perfetto_rows.hpp"
 #include "profiler/time_difference.hpp"
 
@@ -18,6 +19,15 @@ std::string_view state_name(CommandState state) {
     case CommandState::failed: return "failed";
     case CommandState::unfinished: return "unfinished";
     default: return "";
+  }
+}
+
+Category category_of(ActivityKind kind) {
+  switch (kind) {
+    case ActivityKind::user_annotation: return Category::user_annotation;
+    case ActivityKind::cpu_instant_event: return Category::cpu_instant_event;
+    case ActivityKind::python_function: return Category::python_function;
+    default: return Category::cpu_op;
   }
 }
 
@@ -119,6 +129,12 @@ void PerfettoSink::begin(const SessionInfo& info) {
   impl_->origin_ns = info.origin_ns;
   impl_->commands_expected = info.commands;
   impl_->rows.begin(info);
+  for (const ParticipantReport& participant : info.participants) {
+    for (const std::string& error : participant.errors) {
+      const std::string name = valid_utf8("child profiler " + participant.name + ": " + error);
+      impl_->instant(info.origin_ns, {impl_->rows.recording_track(), Category::xpu_recording, 0, name}, [] {});
+    }
+  }
 }
 
 void PerfettoSink::handle_runtime_activity(const RuntimeActivity& activity) {
@@ -168,6 +184,11 @@ void PerfettoSink::Impl::command(const DeviceActivity& activity, std::uint64_t s
   if (kernel != 0) out.number(stage_event::kComputeKernelId, kernel);
   const ProtoWriter::Message launch = out.begin(stage_event::kLaunch);
   arguments();
+  if (activity.operation != nullptr) {
+    launch_argument(ArgumentName::external_id, fields::launch::kUnsigned, activity.operation->external_id->id);
+  } else if (!activity.external_ids.empty()) {
+    launch_argument(ArgumentName::external_id, fields::launch::kUnsigned, activity.external_ids.front().id);
+  }
   time_before(ArgumentName::queued_before_ns, activity, activity.queued_ns);
   time_before(ArgumentName::submitted_before_ns, activity, activity.submitted_ns);
   if (activity.error_ns != 0) launch_argument(ArgumentName::clock_error_ns, fields::launch::kUnsigned, activity.error_ns);
@@ -186,7 +207,11 @@ void PerfettoSink::handle_kernel_activity(const KernelActivity& activity) {
   if (!impl.has_slice(activity)) return;
   const std::uint64_t kernel = impl.rows.compute_kernel(*activity.kernel);
   const std::string_view launch = activity.geometry == nullptr ? std::string_view() : impl.rows.launch_fields(*activity.geometry);
-  impl.command(activity, impl.rows.stage(*activity.kernel), kernel, [&] { impl.out.raw(launch); });
+  const std::string collective = activity.operation == nullptr ? std::string() : impl.rows.collective_fields(*activity.operation);
+  impl.command(activity, impl.rows.stage(*activity.kernel), kernel, [&] {
+    impl.out.raw(launch);
+    impl.out.raw(collective);
+  });
   ++impl.summary.kernels;
 }
 
@@ -289,6 +314,47 @@ Result<> PerfettoSink::flush(const LinkSummary&) {
   return impl_->status;
 }
 
+void PerfettoSink::handle_cpu_operation_activity(const CpuOperationActivity& activity) {
+  Impl& impl = *impl_;
+  if (impl.options.device_only) return;
+  impl.settle_call(nullptr);
+  const Impl::Event event{impl.rows.track(*activity.thread), category_of(activity.kind), impl.rows.event_name(*activity.name), {}};
+  const auto write_more = [&] {
+    if (activity.external_id) impl.annotate(ArgumentName::external_id, fields::annotation::kUnsigned, activity.external_id->id);
+    for (const CpuArgument& argument : activity.arguments) write_argument(impl.out, argument);
+    if (!activity.is_finished) impl.annotate(ArgumentName::finished, fields::annotation::kBool, 0);
+    if (!activity.flow) return;
+    impl.out.fixed(fields::track_event::kFlowId, activity.flow->id);
+    if (activity.flow->is_start) ++impl.summary.flows;
+  };
+  if (activity.kind == ActivityKind::cpu_instant_event) {
+    impl.instant(activity.start_ns, event, write_more);
+  } else {
+    impl.slice(activity, event, write_more);
+  }
+}
+
+void PerfettoSink::handle_device_annotation_activity(const DeviceAnnotationActivity& activity) {
+  Impl& impl = *impl_;
+  impl.settle_call(nullptr);
+  namespace stage_event = fields::gpu_render_stage_event;
+  const std::uint64_t hardware_queue = impl.rows.annotation_queue(*activity.queue, activity.lane);
+  const std::uint64_t context = impl.rows.context_of(*activity.queue);
+  const std::uint64_t stage = impl.rows.annotation_stage(activity.name);
+  const ProtoWriter::Message packet = impl.rows.begin_packet(activity.start_ns);
+  const ProtoWriter::Message event =
+      impl.out.begin(fields::packet::kGpuRenderStageEvent, stage_event::kDuration, activity.duration_ns, stage_event::kHardwareQueueId,
+                     hardware_queue, stage_event::kStageId, stage, stage_event::kContext, context);
+  if (activity.queue->device->index != 0) impl.out.number(stage_event::kGpuId, activity.queue->device->index);
+  const ProtoWriter::Message launch = impl.out.begin(stage_event::kLaunch);
+  impl.launch_argument(ArgumentName::commands, fields::launch::kUnsigned, activity.commands);
+  if (activity.external_id) impl.launch_argument(ArgumentName::external_id, fields::launch::kUnsigned, activity.external_id->id);
+  impl.out.end(launch);
+  impl.out.end(event);
+  impl.rows.end_packet(packet);
+  ++impl.summary.slices;
+}
+
 Result<> PerfettoSink::end(const LinkSummary& summary) {
   Impl& impl = *impl_;
   impl.settle_call(nullptr);
@@ -300,6 +366,12 @@ Result<> PerfettoSink::end(const LinkSummary& summary) {
     count(ArgumentName::without_times, summary.untimed);
     count(ArgumentName::without_place, summary.unplaced);
     count(ArgumentName::completions_without_call, summary.orphans);
+    const auto count_unless_none = [&](ArgumentName name, std::uint64_t value) {
+      if (value != 0) count(name, value);
+    };
+    count_unless_none(ArgumentName::discarded_cpu_traces, summary.discarded_cpu_traces);
+    count_unless_none(ArgumentName::discarded_cpu_operations, summary.discarded_cpu_operations);
+    count_unless_none(ArgumentName::dangling_flow_ends, summary.dangling_flow_ends);
   });
   impl.out.flush();
   return impl.status;

@@ -56,6 +56,8 @@ class ProtoWriter {
     std::memcpy(at, &value, sizeof value);
     at_ = at + sizeof value;
   }
+  /// Of type fixed64.
+  void fixed(std::uint32_t field, std::uint64_t value) { real(field, std::bit_cast<double>(value)); }
   /// Of type string or bytes, as it is.
   void text(std::uint32_t field, std::string_view value) {
     at_ = put_varint(put_key(room(kLongestKey + kLongestVarint), field, kLengthDelimited), value.size());

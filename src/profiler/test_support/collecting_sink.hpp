@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "xpu/profiler/sink.hpp"
@@ -28,6 +29,10 @@ class CollectingSink final : public Sink {
   void handle_memory_activity(const MemoryActivity& activity) override { memory.push_back(activity); }
   void handle_annotation_activity(const AnnotationActivity& activity) override { annotations.push_back(activity); }
   void handle_loss_activity(const LossActivity& activity) override { losses.push_back(activity); }
+  void handle_cpu_operation_activity(const CpuOperationActivity& activity) override { cpu_operations.push_back(activity); }
+  void handle_device_annotation_activity(const DeviceAnnotationActivity& activity) override {
+    device_annotations.push_back({activity, std::string(activity.name)});
+  }
   Result<> end(const LinkSummary& link_summary) override {
     summary = link_summary;
     return {};
@@ -39,6 +44,13 @@ class CollectingSink final : public Sink {
     bool has_call = false;
     std::int64_t call_start_ns = 0;
     const ThreadDefinition* call_thread = nullptr;
+  };
+
+  /// Together with its name, which is gone once the session has run.
+  struct NamedDeviceAnnotation : DeviceAnnotationActivity {
+    NamedDeviceAnnotation(const DeviceAnnotationActivity& activity, std::string text)
+        : DeviceAnnotationActivity(activity), own_name(std::move(text)) {}
+    std::string own_name;
   };
 
   std::optional<SessionInfo> info;
@@ -55,6 +67,8 @@ class CollectingSink final : public Sink {
   std::vector<MemoryActivity> memory;
   std::vector<AnnotationActivity> annotations;
   std::vector<LossActivity> losses;
+  std::vector<CpuOperationActivity> cpu_operations;
+  std::vector<NamedDeviceAnnotation> device_annotations;
   std::optional<LinkSummary> summary;
 
  private:

@@ -55,6 +55,10 @@ std::uint64_t ProtoMessage::number(std::uint32_t field) const {
   const auto found = numbers_.find(field);
   return found == numbers_.end() ? 0 : found->second.back();
 }
+std::vector<std::uint64_t> ProtoMessage::numbers(std::uint32_t field) const {
+  const auto found = numbers_.find(field);
+  return found == numbers_.end() ? std::vector<std::uint64_t>() : found->second;
+}
 std::string ProtoMessage::text(std::uint32_t field) const {
   const auto found = texts_.find(field);
   return found == texts_.end() ? "" : std::string(found->second.back());
@@ -106,6 +110,7 @@ class Reader {
   void place(Timed& timed);
   std::int64_t time_of(const ProtoMessage& packet);
   const ProtoMessage& interned(std::uint32_t field, std::uint64_t id);
+  std::string value_of(const ProtoMessage& annotation);
   std::string interned_text(std::uint32_t field, std::uint64_t id) { return interned(field, id).text(2); }
 
   PerfettoTrace trace_;
@@ -161,6 +166,18 @@ void Reader::take_track(const ProtoMessage& descriptor) {
   if (!trace_.tracks.emplace(descriptor.number(1), track).second) complain("track " + track.name + " is described twice");
 }
 
+std::string Reader::value_of(const ProtoMessage& annotation) {
+  if (annotation.has(17)) return interned_text(29, annotation.number(17));
+  if (annotation.has(2)) return annotation.number(2) == 0 ? "false" : "true";
+  if (annotation.has(3)) return to_string(annotation.number(3));
+  if (annotation.has(4)) return to_string(static_cast<std::int64_t>(annotation.number(4)));
+  if (annotation.has(5)) return to_string(annotation.real(5));
+  if (annotation.has(6)) return annotation.text(6);
+  std::string list;
+  for (const ProtoMessage& item : annotation.messages(12)) list += (list.empty() ? "" : ",") + value_of(item);
+  return '[' + list + ']';
+}
+
 void Reader::take_track_event(std::int64_t ns, const ProtoMessage& message) {
   Timed timed;
   timed.track = message.number(11);
@@ -179,11 +196,9 @@ void Reader::take_track_event(std::int64_t ns, const ProtoMessage& message) {
     event.category = interned_text(1, message.number(3));
     event.name = message.has(23) ? message.text(23) : interned_text(2, message.number(10));
     for (const ProtoMessage& annotation : message.messages(4)) {
-      event.arguments[interned_text(3, annotation.number(1))] = annotation.has(17) ? interned_text(29, annotation.number(17))
-                                                                : annotation.has(4)
-                                                                    ? to_string(static_cast<std::int64_t>(annotation.number(4)))
-                                                                    : to_string(annotation.number(3));
+      event.arguments[annotation.has(10) ? annotation.text(10) : interned_text(3, annotation.number(1))] = value_of(annotation);
     }
+    event.flow_ids = message.numbers(47);
     event.submitted_event_id = message.message(3000).number(1);
   }
   timed_.push_back(std::move(timed));

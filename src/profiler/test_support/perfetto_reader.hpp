@@ -19,6 +19,7 @@ class ProtoMessage {
   bool has(std::uint32_t field) const { return numbers_.contains(field) || texts_.contains(field); }
   /// The only value of the field; 0, "" or an empty message when there is none.
   std::uint64_t number(std::uint32_t field) const;
+  std::vector<std::uint64_t> numbers(std::uint32_t field) const;
   std::string text(std::uint32_t field) const;
   double real(std::uint32_t field) const;
   ProtoMessage message(std::uint32_t field) const;
@@ -47,6 +48,7 @@ struct PerfettoEvent {
   std::uint64_t event_id = 0;            ///< Of a command.
   std::string device;                    ///< Of a command.
   std::uint64_t submitted_event_id = 0;  ///< Of a call; 0: none.
+  std::vector<std::uint64_t> flow_ids;   ///< Of a slice.
   std::string kernel_name;               ///< Of a kernel, as the driver knows it.
   std::vector<std::uint64_t> grid, workgroup;
 };
