@@ -181,7 +181,7 @@ TEST_F(StreamingExportTest, PausesAreThoseOfAWholeSession) {
 }
 
 TEST_F(StreamingExportTest, WhatFindsNoRoomIsCountedRoundAfterRound) {
-  constexpr std::uint64_t kLaunches = 20'000, kRounds = 10;
+  constexpr std::uint64_t kLaunches = 20'000, kRounds = 4;
   Config config;
   config.max_buffer_mib = 1;
   const auto stream = start("trace.json", config);
