@@ -59,6 +59,7 @@ class ActivityKinds {
     for (const ActivityKind kind : kinds) insert(kind);
   }
   constexpr void insert(ActivityKind kind) { bits_ |= std::uint32_t{1} << static_cast<unsigned>(kind); }
+  constexpr void erase(ActivityKind kind) { bits_ &= ~(std::uint32_t{1} << static_cast<unsigned>(kind)); }
   constexpr bool contains(ActivityKind kind) const { return (bits_ >> static_cast<unsigned>(kind) & 1) != 0; }
   constexpr bool is_empty() const { return bits_ == 0; }
   constexpr ActivityKinds operator&(ActivityKinds other) const {
