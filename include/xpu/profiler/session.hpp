@@ -113,8 +113,8 @@ class XPU_EXPORT Session final : public Sink {
   Result<LinkSummary> run(std::vector<Sink*> sinks);
   /// For a session that goes on for long: what is over by now is handed to the sinks of `add_sink`, and forgotten, so that memory holds the
   /// records of one interval, what is not over, and what describes things. `run`, then once and for these sinks, hands over the rest; all
-  /// calls together hand over what `run` alone would have, but for what a framework recorded of itself and what queues did for ranges, which
-  /// can only be told behind everything else. Nothing else can be made of the session afterwards.
+  /// calls together hand over what `run` alone would have, but for what a framework recorded of itself and what queues did for ranges,
+  /// which can only be told behind everything else. Nothing else can be made of the session afterwards.
   ///
   /// While collecting or stopped; by the owner. Errors: failed_precondition, those of `Sink::flush`.
   Result<> advance();
