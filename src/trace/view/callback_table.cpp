@@ -40,66 +40,44 @@ std::shared_ptr<const Entries> entries() {
   return g_entries == nullptr ? nullptr : *g_entries;
 }
 
-/// What this thread is in the middle of. Without destructors, because threads publish to their very end.
-struct Instance {
-  const CallbackEntry* entry;
-  std::size_t domain;
-  void* data;
-};
+/// The callbacks that this thread is in. Nothing larger may be per thread: there is little room for a library that is loaded late.
 struct CallbackFrame {
   const CallbackEntry* entry;
   const CallbackFrame* outer;
 };
-constexpr std::size_t kMaxInstances = 64;
-constinit thread_local Instance t_instances[kMaxInstances] = {};
-constinit thread_local std::size_t t_instance_count = 0;
 constinit thread_local const CallbackFrame* t_frame = nullptr;
 
-/// Of the newest enter that has no exit yet; made at an enter, taken away at an exit.
+/// What a callback put aside at the enter of this thread and domain; taken away at the exit.
 class InstancePlace {
  public:
-  InstancePlace(const CallbackEntry* entry, std::size_t domain, bool is_enter, bool is_exit) : is_exit_(is_exit) {
-    // Enters whose exits nobody asked for are forgotten.
-    if (is_enter && t_instance_count == kMaxInstances) erase(0);
-    if (is_enter) t_instances[t_instance_count++] = {entry, domain, nullptr};
-    while (position_ < t_instance_count && !is_of(t_instances[t_instance_count - 1 - position_], entry, domain)) ++position_;
-    is_found_ = position_ < t_instance_count;
-    position_ = t_instance_count - 1 - position_;
-    if (is_found_) data_ = t_instances[position_].data;
+  InstancePlace(CallbackEntry& entry, std::size_t domain, bool is_enter) : entry_(entry), key_{&t_frame, domain}, is_enter_(is_enter) {
+    if (is_enter_) return;
+    const std::lock_guard lock(entry_.instances_mutex);
+    const auto found = entry_.instances.find(key_);
+    if (found == entry_.instances.end()) return;
+    data_ = found->second;
+    entry_.instances.erase(found);
   }
   ~InstancePlace() {
-    if (!is_found_) return;
-    if (is_exit_) {
-      erase(position_);
-    } else {
-      t_instances[position_].data = data_;
-    }
+    if (!is_enter_ || data_ == nullptr) return;
+    const std::lock_guard lock(entry_.instances_mutex);
+    entry_.instances[key_] = data_;
   }
   InstancePlace(const InstancePlace&) = delete;
   InstancePlace& operator=(const InstancePlace&) = delete;
   void** place() noexcept { return &data_; }
 
  private:
-  static bool is_of(const Instance& one, const CallbackEntry* entry, std::size_t domain) {
-    return one.entry == entry && one.domain == domain;
-  }
-  static void erase(std::size_t position) {
-    std::copy(t_instances + position + 1, t_instances + t_instance_count, t_instances + position);
-    --t_instance_count;
-  }
-
-  const bool is_exit_;
-  bool is_found_ = false;
-  std::size_t position_ = 0;
+  CallbackEntry& entry_;
+  const std::pair<const void*, std::size_t> key_;
+  const bool is_enter_;
   void* data_ = nullptr;
 };
 
 void call(CallbackEntry& entry, std::size_t domain, CallbackEvent& event) noexcept {
   entry.running.fetch_add(1);
   if (!entry.is_over) {
-    const bool is_enter = event.phase == CallbackPhase::api_enter;
-    const bool has_enter = (entry.phases[domain] & CallbackEntry::kAtEnter) != 0;
-    InstancePlace instance(&entry, domain, is_enter, !is_enter && has_enter);
+    InstancePlace instance(entry, domain, event.phase == CallbackPhase::api_enter);
     event.instance_data = instance.place();
     const CallbackFrame frame{&entry, t_frame};
     t_frame = &frame;

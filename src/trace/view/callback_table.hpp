@@ -4,8 +4,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <utility>
 
 #include "trace/view/operation_notes.hpp"
 #include "xpu/trace/view/callback_subscriber.hpp"
@@ -24,6 +27,8 @@ struct CallbackEntry {
   std::array<std::atomic<std::uint8_t>, kCallbackDomains> phases = {};
   std::atomic<bool> is_over = false;
   std::atomic<std::uint32_t> running = 0;
+  std::mutex instances_mutex;
+  std::map<std::pair<const void*, std::size_t>, void*> instances;  ///< By thread and domain: what an enter left for its exit.
 };
 
 /// From now on, until `stop_calling`.
