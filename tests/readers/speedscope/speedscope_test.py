@@ -97,6 +97,8 @@ def spans(theirs):
     frames = [frame["name"].split(' {"')[0] for frame in theirs["shared"]["frames"]]
     found = collections.defaultdict(lambda: (0, 0))
     for profile in theirs["profiles"]:
+        if "annotations" in profile["name"]:
+            continue  # what a queue did for a range has the range's name, and is no time of the host
         opened = []
         for event in profile["events"]:
             if event["type"] == "O":

@@ -1,4 +1,5 @@
 """TensorBoard's plugin for PyTorch (torch-tb-profiler) on traces in the default form: the calls and durations in its table of kernels are ours."""
+import collections
 import json
 from pathlib import Path
 
@@ -45,14 +46,16 @@ class TensorboardTest(readers.ReaderTest):
                 self.assertFalse(table["has_runtime"])
                 self.assertEqual(set(table["views"]), {"Overview", "Operator", "Kernel", "Trace"})
         training, figures = tables["training.1700000000000.pt.trace.json"], self.figures["training"]
-        self.assertEqual(training["steps"], [str(step) for step in range(STEPS + 1)])
+        # It takes what a queue did for a step (Kineto's category gpu_user_annotation) for a step of its own with the same name.
+        self.assertEqual(list(dict.fromkeys(training["steps"])), [str(step) for step in range(STEPS + 1)])
         self.assertEqual(training["rank"], 0)
         # Without a step it knows no time for which a device could have been busy.
         self.assertGreater(training["utilization"][0], 0)
         self.assertLessEqual(training["utilization"][0], 1)
-        # Of copies it shows the time by step only, without what a kernel ran beside.
+        # Of copies it shows the time by step only, without what a kernel ran beside; and once for each step that it takes for one.
+        taken = max(collections.Counter(training["steps"]).values())
         self.assertGreater(training["copy_time"], 0)
-        self.assertLessEqual(training["copy_time"] * 1000, sum(copy["total_ns"] for copy in figures["copies"]) + 1)
+        self.assertLessEqual(training["copy_time"] * 1000, taken * sum(copy["total_ns"] for copy in figures["copies"]) + 1)
 
     def check_kernels(self, table, figures):
         theirs = {name: (row["calls"], round(row["sum"] * 1000)) for name, row in table["kernels"].items()}
