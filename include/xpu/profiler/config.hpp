@@ -79,7 +79,7 @@ XPU_EXPORT Result<> check_config(const Config& config);
 XPU_EXPORT Result<> check_start_time(const Config& config, std::int64_t now_unix_ms);
 
 /// Where the trace of this process goes: `log_file`, or xpu_activities.json in `folder`, with _PID before ".pt.trace.json", else before
-/// ".json", else at the end. A name with a scheme ("proto://...") stays as it is.
+/// ".json", else at the end. "file://PATH" is PATH, any other name with a scheme stays as it is (`outputs.hpp`).
 XPU_EXPORT std::string trace_path(const Config& config, const std::string& folder, std::int64_t pid);
 
 /// The same for a configuration that comes from outside the process: the file must lie in `folder`. A relative `log_file` is one in it.

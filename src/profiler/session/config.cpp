@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "xpu/base/text.hpp"
+#include "xpu/profiler/outputs.hpp"
 
 namespace xpu::profiler {
 namespace {
@@ -234,7 +235,8 @@ class Parser {
   std::array<std::size_t, kKeys.size()> lines_ = {};  // that gave each key; 0 = none
 };
 
-bool has_scheme(std::string_view path) { return path.find("://") != std::string_view::npos; }
+/// Wherever it stands: what comes from outside the process gets no benefit of the doubt.
+bool may_have_scheme(std::string_view path) { return path.find("://") != std::string_view::npos; }
 
 }  // namespace
 
@@ -264,8 +266,9 @@ Result<> check_start_time(const Config& config, std::int64_t now_unix_ms) {
 }
 
 std::string trace_path(const Config& config, const std::string& folder, std::int64_t pid) {
-  if (has_scheme(config.log_file)) return config.log_file;
-  std::string path = config.log_file.empty() ? (std::filesystem::path(folder) / "xpu_activities.json").string() : config.log_file;
+  if (!output_scheme(config.log_file).empty()) return config.log_file;
+  std::string path(without_file_scheme(config.log_file));
+  if (path.empty()) path = (std::filesystem::path(folder) / "xpu_activities.json").string();
   std::size_t position = path.size();
   for (const std::string_view suffix : {".pt.trace.json", ".json"}) {
     if (!path.ends_with(suffix)) continue;
@@ -280,7 +283,7 @@ Result<std::string> confined_trace_path(const Config& config, const std::string&
   const bool climbs = std::find(asked.begin(), asked.end(), "..") != asked.end();
   const std::filesystem::path file = asked.is_absolute() ? asked : std::filesystem::path(folder) / asked;
   const std::string inside = (std::filesystem::path(folder) / "").lexically_normal().string();
-  if (has_scheme(config.log_file) || climbs || !file.lexically_normal().string().starts_with(inside)) {
+  if (may_have_scheme(config.log_file) || climbs || !file.lexically_normal().string().starts_with(inside)) {
     return refused("ACTIVITIES_LOG_FILE is '{}'; allowed is a file in {}", printable(config.log_file), printable(folder));
   }
   Config confined = config;

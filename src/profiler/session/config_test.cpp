@@ -155,13 +155,17 @@ TEST(TracePathTest, TheProcessIsNamedBeforeTheEnding) {
   EXPECT_EQ(trace_path({.log_file = "/b/a.json"}, "/traces", 42), "/b/a_42.json");
   EXPECT_EQ(trace_path({.log_file = "a.json.gz"}, "/traces", 42), "a.json.gz_42");
   EXPECT_EQ(trace_path({.log_file = "proto://x/a.json"}, "/traces", 42), "proto://x/a.json");
+  EXPECT_EQ(trace_path({.log_file = "file:///x/a.json"}, "/traces", 42), "/x/a_42.json");
+  EXPECT_EQ(trace_path({.log_file = "file://"}, "/traces", 42), "/traces/xpu_activities_42.json");
+  EXPECT_EQ(trace_path({.log_file = "/x/a://b.json"}, "/traces", 42), "/x/a://b_42.json") << "a folder with a strange name";
 }
 
 TEST(TracePathTest, AConfigurationFromOutsideStaysInItsFolder) {
   EXPECT_EQ(confined_trace_path({}, "/traces", 42).value(), "/traces/xpu_activities_42.json");
   EXPECT_EQ(confined_trace_path({.log_file = "run/a.json"}, "/traces", 42).value(), "/traces/run/a_42.json");
   EXPECT_EQ(confined_trace_path({.log_file = "/traces/./a.json"}, "/traces/", 42).value(), "/traces/a_42.json");
-  for (const char* file : {"/tracesx/a.json", "/etc/passwd", "../a.json", "/traces/../a.json", "x/../a.json", "proto://a", ".."}) {
+  for (const char* file : {"/tracesx/a.json", "/etc/passwd", "../a.json", "/traces/../a.json", "x/../a.json", "proto://a", "file://a",
+                           "/traces/a://b", ".."}) {
     const Result<std::string> path = confined_trace_path({.log_file = file}, "/traces", 42);
     ASSERT_FALSE(path.has_value()) << file;
     EXPECT_EQ(path.error().code, ErrorCode::invalid_argument);

@@ -12,6 +12,7 @@
 
 #include "base/service_thread.hpp"
 #include "xpu/base/clock.hpp"
+#include "xpu/profiler/outputs.hpp"
 #include "xpu/profiler/session.hpp"
 
 namespace xpu::profiler {
@@ -71,7 +72,9 @@ struct Profiler::Impl {
   }
   Result<std::string> path_of(const Config& config) const {
     if (options.is_confined) return confined_trace_path(config, options.folder, getpid());
-    return trace_path(config, options.folder, getpid());
+    std::string path = trace_path(config, options.folder, getpid());
+    XPU_TRY(check_output(path));
+    return path;
   }
 
   void follow_schedule(Lock& lock);
