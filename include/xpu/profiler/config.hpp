@@ -33,7 +33,7 @@ struct Config {
   bool has_buffer_per_thread = false;  ///< CUPTI_PER_THREAD_BUFFER_ENABLED
   bool shows_stream_waits = true;      ///< ACTIVITIES_DISPLAY_CUDA_SYNC_WAIT_EVENTS
 
-  bool takes_memory_snapshot = false;                        ///< PROFILE_MEMORY
+  bool takes_memory_snapshot = false;                        ///< PROFILE_MEMORY: of memory and nothing else, see `Profiler`.
   std::chrono::milliseconds memory_snapshot_duration{1000};  ///< PROFILE_MEMORY_DURATION_MSECS
 
   // What the framework records of its operations.
@@ -85,5 +85,9 @@ XPU_EXPORT std::string trace_path(const Config& config, const std::string& folde
 /// The same for a configuration that comes from outside the process: the file must lie in `folder`. A relative `log_file` is one in it.
 /// Error invalid_argument for any other place, for "..", and for a scheme.
 XPU_EXPORT Result<std::string> confined_trace_path(const Config& config, const std::string& folder, std::int64_t pid);
+
+/// Where a memory snapshot of this process goes: memory_snapshot_PID.pickle in the folder of `log_file`, or else in `folder`. It is a file
+/// always: error invalid_argument for a scheme other than "file", and, when `is_confined`, for what `confined_trace_path` refuses.
+XPU_EXPORT Result<std::string> memory_snapshot_path(const Config& config, const std::string& folder, bool is_confined, std::int64_t pid);
 
 }  // namespace xpu::profiler

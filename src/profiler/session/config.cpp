@@ -291,4 +291,17 @@ Result<std::string> confined_trace_path(const Config& config, const std::string&
   return trace_path(confined, folder, pid);
 }
 
+Result<std::string> memory_snapshot_path(const Config& config, const std::string& folder, bool is_confined, std::int64_t pid) {
+  if (!output_scheme(config.log_file).empty()) {
+    return refused("ACTIVITIES_LOG_FILE is '{}'; allowed for PROFILE_MEMORY is a file", printable(config.log_file));
+  }
+  std::string trace;
+  if (is_confined) {
+    XPU_TRY_ASSIGN(trace, confined_trace_path(config, folder, pid));
+  } else {
+    trace = trace_path(config, folder, pid);
+  }
+  return (std::filesystem::path(trace).parent_path() / fmt::format("memory_snapshot_{}.pickle", pid)).string();
+}
+
 }  // namespace xpu::profiler

@@ -187,5 +187,23 @@ TEST(ActivityKindTest, NamesAndNumbersAreThoseOfTraces) {
   EXPECT_FALSE(default_activity_kinds().contains(ActivityKind::xpu_driver));
 }
 
+TEST(ProfilerConfigTest, AMemorySnapshotLiesWhereTheTraceWould) {
+  const auto path = [](const char* log_file, bool is_confined) -> std::string {
+    const Result<std::string> found = memory_snapshot_path({.log_file = log_file}, "/traces", is_confined, 42);
+    return found ? *found : to_string(found.error().code);
+  };
+  for (const bool is_confined : {false, true}) {
+    EXPECT_EQ(path("", is_confined), "/traces/memory_snapshot_42.pickle");
+    EXPECT_EQ(path("/traces/x/a.json", is_confined), "/traces/x/memory_snapshot_42.pickle");
+    EXPECT_EQ(path("proto://a/b", is_confined), "invalid_argument");
+  }
+  EXPECT_EQ(path("file:///x/a.json", false), "/x/memory_snapshot_42.pickle");
+  EXPECT_EQ(path("a.json", false), "memory_snapshot_42.pickle");
+  EXPECT_EQ(path("a.json", true), "/traces/memory_snapshot_42.pickle");
+  EXPECT_EQ(path("file:///traces/a.json", true), "invalid_argument");
+  EXPECT_EQ(path("/elsewhere/a.json", true), "invalid_argument");
+  EXPECT_EQ(path("../a.json", true), "invalid_argument");
+}
+
 }  // namespace
 }  // namespace xpu::profiler
