@@ -258,6 +258,8 @@ class ReportTest(CliTest):
         "memory": [{"context": int, "peak_bytes": int}],
         "conservation": {"submitted": int, "recorded": int, "lost": int, "pending": int, "filtered": int, "untimed": int, "unexplained": int,
                          "queues": list},
+        "errors": {"unused_external_ids": int, "out_of_range": int, "before_call": int, "unnamed_calls": int, "unexpected_records": int,
+                   "dropped_for_room": int, "duplicates": int, "orphans": int},
         "losses": list,
         "clocks": [{"device": int, "domain": str, "tick_ns": (float, int, None), "error_ns": (dict, None), "readings": int}],
         "overhead": {"program_ns": (int, None), "recorder_ns": (int, None)},

@@ -43,6 +43,8 @@ class XPU_EXPORT ActivityApi final : public RecordSource {
   void drop_recorded();
   /// What was recorded until now is no part of it: what began before, and ends later, counts nowhere.
   void discard();
+  /// `pause`, for good: when that was is a record, so that what ends later is told apart.
+  void stop();
   /// Fetches everything that has ended by now, without a wait for what has not.
   void flush();
   /// Operations among what was fetched whose end is not.

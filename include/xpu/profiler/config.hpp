@@ -14,7 +14,7 @@
 namespace xpu::profiler {
 
 /// What one profile is to be: when, for how long, of what, and where it goes. Each field stands for the key of a configuration file that is
-/// named behind it; they are those of PyTorch's profiler (Kineto).
+/// named behind it; they are those of PyTorch's profiler (Kineto), and beside these some of our own, which begin with XPU_.
 struct Config {
   bool is_enabled = true;                          ///< ACTIVITIES_ENABLED
   ActivityKinds kinds = default_activity_kinds();  ///< ACTIVITY_TYPES
@@ -32,6 +32,9 @@ struct Config {
   std::uint64_t max_buffer_mib = 128;  ///< ACTIVITIES_MAX_GPU_BUFFER_SIZE_MB
   bool has_buffer_per_thread = false;  ///< CUPTI_PER_THREAD_BUFFER_ENABLED
   bool shows_stream_waits = true;      ///< ACTIVITIES_DISPLAY_CUDA_SYNC_WAIT_EVENTS
+
+  /// XPU_KEEP_LATE_COMMANDS: whether sinks get commands that ended only after the stop, flagged. They are counted in any case.
+  bool keeps_late_commands = true;
 
   bool takes_memory_snapshot = false;                        ///< PROFILE_MEMORY: of memory and nothing else, see `Profiler`.
   std::chrono::milliseconds memory_snapshot_duration{1000};  ///< PROFILE_MEMORY_DURATION_MSECS

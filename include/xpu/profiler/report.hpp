@@ -8,6 +8,7 @@
 #include "xpu/base/clock.hpp"
 #include "xpu/base/export.hpp"
 #include "xpu/base/result.hpp"
+#include "xpu/profiler/sink.hpp"
 #include "xpu/trace/recording/recording.hpp"
 
 namespace xpu::profiler {
@@ -186,6 +187,8 @@ struct Report {
   std::vector<Range> ranges;        ///< In the order of `ReportOptions::sort`: total (of the device), calls or name.
   std::vector<Memory> memory;
   Conservation conservation;
+  ErrorStatistics errors;
+  std::uint64_t duplicates = 0, orphans = 0;  ///< As in `LinkSummary`.
   std::vector<Loss> losses;
   std::vector<Clock> clocks;
   Overhead overhead;

@@ -252,7 +252,10 @@ const GeometryDefinition* DefinitionTable::geometry(std::size_t process, std::ui
 
 const NameDefinition& DefinitionTable::name(std::size_t process, std::uint32_t string) {
   Text* text = string == 0 ? nullptr : processes_[process].texts.find(string);
-  if (text == nullptr || !text->known) return intern("unknown");
+  if (text == nullptr || !text->known) {
+    if (unnamed_ == nullptr) unnamed_ = &make_name("unknown");
+    return *unnamed_;
+  }
   if (text->definition == nullptr) text->definition = &intern(text->text);
   return *text->definition;
 }
@@ -260,10 +263,15 @@ const NameDefinition& DefinitionTable::name(std::size_t process, std::uint32_t s
 const NameDefinition& DefinitionTable::intern(std::string_view text) {
   const auto found = names_.find(text);
   if (found != names_.end()) return *found->second;
+  const NameDefinition& made = make_name(text);
+  names_.emplace(made.text, &made);
+  return made;
+}
+
+const NameDefinition& DefinitionTable::make_name(std::string_view text) {
   NameDefinition& made = definitions_.names.emplace_back();
   made.index = static_cast<std::uint32_t>(definitions_.names.size() - 1);
   made.text = text;
-  names_.emplace(made.text, &made);
   return made;
 }
 

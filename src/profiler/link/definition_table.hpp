@@ -43,7 +43,9 @@ class DefinitionTable {
   const KernelDefinition& kernel(std::size_t process, std::uint32_t id);
   const DeviceDefinition* find_device(std::size_t process, std::uint32_t id) { return id == 0 ? nullptr : device(process, id).definition; }
   const GeometryDefinition* geometry(std::size_t process, std::uint32_t id);  ///< Null for 0 and for what nothing describes.
-  const NameDefinition& name(std::size_t process, std::uint32_t string);      ///< "unknown" for 0 and for what nothing describes.
+  const NameDefinition& name(std::size_t process, std::uint32_t string);      ///< `unnamed` for 0 and for what nothing describes.
+  /// "unknown", which is no name that anything has; null as long as nothing needed it.
+  const NameDefinition* unnamed() const noexcept { return unnamed_; }
 
   const DeviceClock& clock(const ClockDefinition& clock) const { return clocks_[clock.index]; }
   void set_error(const ClockDefinition& clock, std::uint64_t median_ns, std::uint64_t max_ns);
@@ -87,6 +89,7 @@ class DefinitionTable {
   std::string_view text(std::size_t process, std::uint32_t id) const;
   Device& device(std::size_t process, std::uint32_t id);
   const NameDefinition& intern(std::string_view text);
+  const NameDefinition& make_name(std::string_view text);
 
   const std::vector<trace::ProcessInfo>& source_processes_;
   std::vector<Process> processes_;
@@ -94,6 +97,7 @@ class DefinitionTable {
   std::unordered_map<std::string, const DeviceDefinition*> devices_by_identity_;
   std::vector<std::unordered_map<std::string, std::uint32_t>> equal_devices_;  // per process: how many of an identity there are
   std::unordered_map<std::string_view, const NameDefinition*> names_;
+  const NameDefinition* unnamed_ = nullptr;
   Definitions definitions_;
 };
 

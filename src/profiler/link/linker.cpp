@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/probe.hpp"
+#include "profiler/link/annotation_pairs.hpp"
 #include "profiler/link/completion_index.hpp"
 #include "profiler/link/definition_table.hpp"
 #include "profiler/link/external_ids.hpp"
@@ -41,7 +42,8 @@ constexpr std::array kFirstPass = {RecordKind::string,
                                    RecordKind::loss,
                                    RecordKind::operation_completed,
                                    RecordKind::copy_detail,
-                                   RecordKind::external_correlation};
+                                   RecordKind::external_correlation,
+                                   RecordKind::session};
 constexpr std::array kHintPass = {RecordKind::operation_submitted};
 constexpr std::array kSecondPass = {
     RecordKind::operation_submitted, RecordKind::api_call, RecordKind::call_begin, RecordKind::synchronization, RecordKind::memory,
@@ -85,7 +87,8 @@ struct Linker::Impl {
         definitions(record_source),
         completions(record_source.processes().size()),
         external_ids(record_source.processes().size()),
-        threads(record_source.processes().size()) {}
+        threads(record_source.processes().size()),
+        stops_ns(record_source.processes().size()) {}
 
   Result<> first_pass();
   Result<> second_pass(Sink& sink);
@@ -97,6 +100,8 @@ struct Linker::Impl {
   void handle(std::size_t process, const trace::LossRecord& record, Sink& sink);
   void handle(std::size_t process, const trace::OverheadRecord& record, Sink& sink);
   void handle_begin(std::size_t process, const trace::CallBeginRecord& record);
+  void note_stop(std::size_t process, const trace::SessionRecord& record);
+  void check_times(DeviceActivity& activity, std::size_t process);
   void keep_annotation(std::size_t process, const trace::AnnotationRecord& record);
 
   void hand_over_external_ids(const RuntimeActivity& call, Sink& sink);
@@ -104,19 +109,11 @@ struct Linker::Impl {
   void complete(DeviceActivity& activity, std::size_t process, const trace::OperationSubmittedRecord& record);
   void hand_over_command(std::size_t process, const trace::OperationSubmittedRecord& record, const RuntimeActivity& call, Sink& sink);
   void hand_over_hung_calls(Sink& sink);
-  void hand_over_annotations(Sink& sink);
 
   /// What tells a call that never returned: a thread is in one call at a time.
   struct ThreadState {
     std::uint64_t last_begin_ns = 0, last_return_ns = 0;  // entries of the newest call begun, and of the newest that returned
     std::uint32_t last_begin_api = 0;
-  };
-  struct PendingAnnotation {
-    const ThreadDefinition* thread;
-    const NameDefinition* text;
-    std::uint64_t time_ns;
-    double value;
-    probe::AnnotationType type;
   };
   void saw_return(std::size_t process, std::uint32_t writer, std::uint64_t enter_ns) {
     std::uint64_t& last = threads[process][writer].last_return_ns;
@@ -128,8 +125,10 @@ struct Linker::Impl {
   CompletionIndex completions;
   ExternalIds external_ids;
   std::vector<PagedIndex<ThreadState, 16>> threads;
-  std::vector<PendingAnnotation> annotations;
+  std::vector<std::uint64_t> stops_ns;  // of the profile, by process; 0: it has no end that is on record
+  AnnotationPairs annotations;
   LinkSummary summary;
+  std::uint64_t external_ids_used = 0;
   std::uint32_t next_correlation = 1;
 };
 
@@ -168,6 +167,9 @@ Result<> Linker::Impl::first_pass() {
           break;
         case RecordKind::loss:
           if (const auto* loss = record_cast<trace::LossRecord>(header)) completions.add(process, *loss);
+          break;
+        case RecordKind::session:
+          if (const auto* session = record_cast<trace::SessionRecord>(header)) note_stop(process, *session);
           break;
         default: definitions.add(process, header);
       }
@@ -217,8 +219,10 @@ Result<> Linker::Impl::second_pass(Sink& sink) {
     });
   }));
   hand_over_hung_calls(sink);
-  hand_over_annotations(sink);
+  annotations.hand_over(sink);
+  summary.errors.unused_external_ids = external_ids.size() - external_ids_used;
   summary.orphans = completions.size() - summary.linked;
+  summary.errors.unexpected_records = summary.orphans + summary.duplicates;
   return {};
 }
 
@@ -238,6 +242,7 @@ void Linker::Impl::handle(std::size_t process, const trace::OperationSubmittedRe
   call.failed = (record.header.flags & trace::kFlagFailed) != 0;
   call.duration_known = set_host_times(call, record.enter_ns, (record.header.flags & trace::kFlagExitUnknown) ? 0 : record.exit_ns);
   call.external_ids = external_ids.find(process, record.operation);
+  external_ids_used += call.external_ids.size();
   saw_return(process, record.thread, record.enter_ns);
   hand_over_external_ids(call, sink);
   hand_over_call(call, sink);
@@ -257,6 +262,8 @@ void Linker::Impl::hand_over_external_ids(const RuntimeActivity& call, Sink& sin
 }
 
 void Linker::Impl::hand_over_call(const RuntimeActivity& call, Sink& sink) {
+  if (call.api == definitions.unnamed()) [[unlikely]]
+    ++summary.errors.unnamed_calls;
   if (!is_of_driver(call.api->text)) return sink.handle_runtime_activity(call);
   sink.handle_driver_activity(DriverActivity{call});
 }
@@ -300,6 +307,7 @@ void Linker::Impl::complete(DeviceActivity& activity, std::size_t process, const
     activity.queued_ns = completion->start_ns - static_cast<std::int64_t>(completion->queued_before_ns);
   if (completion->has(Completion::kSubmit))
     activity.submitted_ns = completion->start_ns - static_cast<std::int64_t>(completion->submit_before_ns);
+  if (activity.placed) check_times(activity, process);
 }
 
 void Linker::Impl::hand_over_command(std::size_t process, const trace::OperationSubmittedRecord& record, const RuntimeActivity& call,
@@ -417,6 +425,8 @@ void Linker::Impl::handle(std::size_t process, const trace::LossRecord& record, 
   loss.cause = record.cause;
   loss.count = record.count;
   loss.commands = (record.header.flags & trace::kFlagNotOperation) == 0;
+  const auto cause = static_cast<probe::LossCause>(record.cause);
+  if (cause == probe::LossCause::no_chunk || cause == probe::LossCause::ring_full) summary.errors.dropped_for_room += record.count;
   sink.handle_loss_activity(loss);
 }
 
@@ -427,6 +437,22 @@ void Linker::Impl::handle(std::size_t process, const trace::OverheadRecord& reco
   overhead.count = record.count;
   set_host_times(overhead, record.begin_ns, record.end_ns);
   sink.handle_overhead_activity(overhead);
+}
+
+void Linker::Impl::note_stop(std::size_t process, const trace::SessionRecord& record) {
+  if (process >= stops_ns.size() || record.what != static_cast<std::uint32_t>(trace::SessionEvent::stop)) return;
+  stops_ns[process] = std::max(stops_ns[process], record.time_ns);
+}
+
+/// Only what is surely so counts: within the error of the clock a command may have been in order, and in time.
+void Linker::Impl::check_times(DeviceActivity& activity, std::size_t process) {
+  const auto error_ns = static_cast<std::int64_t>(activity.error_ns);
+  // The call that submitted it, never one that another layer made of it.
+  if (activity.start_ns + error_ns < activity.call->start_ns) ++summary.errors.before_call;
+  if (stops_ns[process] == 0) return;
+  const auto end_ns = activity.start_ns + static_cast<std::int64_t>(activity.duration_ns);
+  activity.ends_late = end_ns - error_ns > static_cast<std::int64_t>(stops_ns[process]);
+  if (activity.ends_late) ++summary.errors.out_of_range;
 }
 
 void Linker::Impl::handle_begin(std::size_t process, const trace::CallBeginRecord& record) {
@@ -454,49 +480,8 @@ void Linker::Impl::hand_over_hung_calls(Sink& sink) {
 void Linker::Impl::keep_annotation(std::size_t process, const trace::AnnotationRecord& record) {
   const auto type = static_cast<probe::AnnotationType>(record.header.flags);
   if (type > probe::AnnotationType::counter) return;  // names were read in the first pass
-  annotations.push_back(
+  annotations.add(
       {&definitions.thread(process, record.thread), &definitions.name(process, record.text), record.time_ns, record.value, type});
-}
-
-/// Pairs beginnings and ends, which nest per thread.
-void Linker::Impl::hand_over_annotations(Sink& sink) {
-  std::stable_sort(annotations.begin(), annotations.end(), [](const PendingAnnotation& a, const PendingAnnotation& b) {
-    return a.thread != b.thread ? a.thread->index < b.thread->index : a.time_ns < b.time_ns;
-  });
-  std::vector<const PendingAnnotation*> open;
-  const auto hand_over = [&](const PendingAnnotation& from, AnnotationActivity::Type type, std::optional<std::uint64_t> end_ns) {
-    AnnotationActivity activity;
-    activity.process = from.thread->process;
-    activity.thread = from.thread;
-    activity.text = from.text;
-    activity.type = type;
-    activity.value = from.value;
-    activity.start_ns = static_cast<std::int64_t>(from.time_ns);
-    activity.duration_ns = end_ns.value_or(from.time_ns) - from.time_ns;
-    activity.duration_known = type != AnnotationActivity::Type::range || end_ns.has_value();
-    sink.handle_annotation_activity(activity);
-  };
-  const auto close_all = [&] {
-    for (const PendingAnnotation* begin : open) hand_over(*begin, AnnotationActivity::Type::range, std::nullopt);
-    open.clear();
-  };
-  for (const PendingAnnotation& annotation : annotations) {
-    if (!open.empty() && open.back()->thread != annotation.thread) close_all();
-    switch (annotation.type) {
-      case probe::AnnotationType::begin: open.push_back(&annotation); break;
-      case probe::AnnotationType::end:
-        if (open.empty()) {
-          hand_over(annotation, AnnotationActivity::Type::range, std::nullopt);
-        } else {
-          hand_over(*open.back(), AnnotationActivity::Type::range, annotation.time_ns);
-          open.pop_back();
-        }
-        break;
-      case probe::AnnotationType::counter: hand_over(annotation, AnnotationActivity::Type::counter, std::nullopt); break;
-      default: hand_over(annotation, AnnotationActivity::Type::mark, std::nullopt);
-    }
-  }
-  close_all();
 }
 
 }  // namespace xpu::profiler

@@ -172,10 +172,13 @@ Result<Report> build_report(Session& session, const trace::Conservation& books, 
 
   ReportSink figures(options.by);
   PendingNames pending;
-  XPU_TRY(session.run({&figures, &pending}));
+  XPU_TRY_ASSIGN(const LinkSummary linked, session.run({&figures, &pending}));
   const RecordSource& source = session.source();
 
   Report report = figures.take_report();
+  report.errors = linked.errors;
+  report.duplicates = linked.duplicates;
+  report.orphans = linked.orphans;
   if (wanted != nullptr) {
     std::erase_if(report.kernels,
                   [&](const Report::Kernel& kernel) { return !wanted->found_in(kernel.name) && !wanted->found_in(kernel.raw_name); });

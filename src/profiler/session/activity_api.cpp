@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "base/external_correlation.hpp"
+#include "base/probe.hpp"
 #include "profiler/session/capture_options.hpp"
+#include "xpu/base/clock.hpp"
 #include "xpu/trace/records.hpp"
 
 namespace xpu::profiler {
@@ -79,6 +81,17 @@ void ActivityApi::discard() {
   capture_->pause();
   drop_recorded();
   capture_->resume();
+}
+
+void ActivityApi::stop() {
+  if (!is_enabled()) return;
+  capture_->pause();
+  trace::SessionRecord record{};
+  record.header = {static_cast<std::uint16_t>(trace::RecordKind::session), sizeof record, 0};
+  record.time_ns = now_ns(probe::clock_domain());
+  record.what = static_cast<std::uint32_t>(trace::SessionEvent::stop);
+  const auto* bytes = reinterpret_cast<const std::byte*>(&record);
+  buffers_.emplace_back(std::vector<std::byte>(bytes, bytes + sizeof record));
 }
 
 void ActivityApi::fetch() {

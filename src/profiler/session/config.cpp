@@ -131,7 +131,7 @@ struct Key {
   std::string_view (*read)(Config& config, std::string_view text);
 };
 
-constexpr std::array<Key, 37> kKeys = {{
+constexpr std::array<Key, 38> kKeys = {{
     {"ACTIVITIES_ENABLED", read_flag<&Config::is_enabled>},
     {"ACTIVITY_TYPES", read_kinds},
     {"ACTIVITIES_LOG_FILE", read_text<&Config::log_file>},
@@ -169,6 +169,7 @@ constexpr std::array<Key, 37> kKeys = {{
     {"XPUPTI_PROFILER_ENABLE_PER_KERNEL", read_flag<&Config::scopes_are_kernels>},
     {"XPUPTI_PROFILER_MAX_SCOPES", read_whole_or_nothing<&Config::max_scopes>},
     {"XPUPTI_PROFILER_DEVICES", read_nothing},
+    {"XPU_KEEP_LATE_COMMANDS", read_flag<&Config::keeps_late_commands>},
 }};
 
 const Key* find_key(std::string_view name) {

@@ -89,7 +89,7 @@ void Session::toggle(bool collect) noexcept {
 Result<> Session::stop() {
   const std::lock_guard lock(mutex_);
   XPU_TRY(expect(SessionState::collecting, "stop"));
-  api_->pause();
+  api_->stop();
   state_ = SessionState::stopped;
   return {};
 }
@@ -146,6 +146,7 @@ void Session::begin(const SessionInfo& info) {
 /// No command may point to a call that is not part of the profile.
 template <typename DeviceKind>
 void Session::hand_over(void (Sink::*handle)(const DeviceKind&), const DeviceKind& activity) {
+  if (activity.ends_late && !config_.keeps_late_commands) return;
   if (shows_last_call_) {
     for (Sink* sink : running_) (sink->*handle)(activity);
     return;

@@ -188,6 +188,7 @@ void ChromeSink::Impl::end_command(const DeviceActivity& activity) {
   if (activity.queued_ns) out.append(",\"queued\":", time(*activity.queued_ns));
   if (activity.submitted_ns) out.append(",\"submitted\":", time(*activity.submitted_ns));
   if (activity.state == CommandState::failed) out.append(",\"status\":", activity.native_status);
+  if (activity.ends_late) out.raw(",\"ends\":\"after the stop\"");
   if (activity.nudge_ns != 0) out.append(",\"moved ns\":", activity.nudge_ns);
   out.raw("}}");
   if (activity.call != nullptr && !options.device_only) {
@@ -354,6 +355,19 @@ Result<> ChromeSink::end(const LinkSummary& summary) {
   out.member("without times", summary.untimed);
   out.member("without place in time", summary.unplaced);
   out.member("completions without call", summary.orphans);
+  out.end_object();
+  out.raw("\n");
+  const ErrorStatistics& errors = summary.errors;
+  out.key("errorStatistics");
+  out.begin_object();
+  out.member("external ids without operation", errors.unused_external_ids);
+  out.member("out of range", errors.out_of_range);
+  out.member("before their call", errors.before_call);
+  out.member("calls without a name", errors.unnamed_calls);
+  out.member("unexpected records", errors.unexpected_records);
+  out.member("dropped for room", errors.dropped_for_room);
+  out.member("records that were there twice", summary.duplicates);
+  out.member("refused calls", summary.refused);
   out.end_object();
   out.raw("\n");
   out.key("writtenEvents");
