@@ -20,7 +20,8 @@ enum class Compatibility : std::uint8_t {
   none,
   /// For HTA (HolisticTraceAnalysis), whose launch statistics, queue lengths and critical paths know a launch by CUDA's name: a call that
   /// submits a kernel, a copy or a fill is a cudaLaunchKernel, cudaMemcpyAsync or cudaMemsetAsync, with its own name as the argument "api",
-  /// and calls have the category cuda_runtime.
+  /// and calls have the category cuda_runtime. Commands have the arguments of Kineto's plugin for XPUs beside ours, in numbers: appended
+  /// and submitted with their distance to the start, sycl queue, kernel_id, l0 call, and "memory opration id" as it is spelled there.
   hta,
 };
 

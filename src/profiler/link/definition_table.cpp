@@ -1,5 +1,8 @@
 #include "profiler/link/definition_table.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstring>
 
 #include "base/probe.hpp"
@@ -20,6 +23,41 @@ std::string identity_of(const std::string& name, const std::string& driver, cons
   identity.append(reinterpret_cast<const char*>(&record.pci_domain), sizeof record.pci_domain);
   identity.append(reinterpret_cast<const char*>(record.pci), sizeof record.pci);
   return identity;
+}
+
+std::string uuid_text(const std::uint8_t (&uuid)[16]) {
+  if (std::all_of(std::begin(uuid), std::end(uuid), [](std::uint8_t byte) { return byte == 0; })) return {};
+  std::string text;
+  for (std::size_t byte = 0; byte < sizeof uuid; ++byte) {
+    if (byte == 4 || byte == 6 || byte == 8 || byte == 10) text += '-';
+    text += fmt::format("{:02x}", uuid[byte]);
+  }
+  return text;
+}
+
+std::string pci_text(const trace::DeviceRecord& record) {
+  if ((record.pci_domain | record.pci[0] | record.pci[1] | record.pci[2]) == 0) return {};
+  return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", record.pci_domain, record.pci[0], record.pci[1], record.pci[2]);
+}
+
+/// Where a number of a device goes; null for what is no number, or of a later version.
+std::optional<std::uint64_t>* number_of(DeviceDefinition& device, trace::FactKey key) {
+  switch (key) {
+    case trace::FactKey::device_total_memory_bytes: return &device.total_memory_bytes;
+    case trace::FactKey::device_max_allocation_bytes: return &device.max_allocation_bytes;
+    case trace::FactKey::device_local_memory_bytes: return &device.local_memory_bytes;
+    case trace::FactKey::device_max_work_group_size: return &device.max_work_group_size;
+    case trace::FactKey::device_compute_units: return &device.compute_units;
+    case trace::FactKey::device_max_clock_mhz: return &device.max_clock_mhz;
+    case trace::FactKey::device_vendor:
+    case trace::FactKey::device_driver_version: break;
+  }
+  return nullptr;
+}
+
+bool is_of_device(std::uint32_t key) {
+  return key >= static_cast<std::uint32_t>(trace::FactKey::device_vendor) &&
+         key <= static_cast<std::uint32_t>(trace::FactKey::device_max_clock_mhz);
 }
 
 }  // namespace
@@ -57,6 +95,11 @@ void DefinitionTable::add(std::size_t process_index, const trace::RecordHeader& 
         std::optional<trace::DeviceRecord>& slot = process.devices[record->device].record;
         // Described again when its clock became known; in which order the two are read is open.
         if (!slot || record->clock_domain != 0) slot = *record;
+      }
+      break;
+    case RecordKind::fact:
+      if (const auto* record = record_cast<trace::FactRecord>(header); record != nullptr && is_of_device(record->key)) {
+        process.devices[record->subject].facts.push_back(*record);
       }
       break;
     case RecordKind::queue:
@@ -108,6 +151,7 @@ void DefinitionTable::finish() {
     process.devices.for_each([&](std::uint64_t id, Device& entry) {
       if (entry.record || !entry.points.empty()) device(index, static_cast<std::uint32_t>(id));
     });
+    find_parents(index);
     process.threads.for_each([&](std::uint64_t id, auto& entry) {
       if (entry.record) thread(index, static_cast<std::uint32_t>(id));
     });
@@ -126,6 +170,30 @@ void DefinitionTable::finish() {
 std::string_view DefinitionTable::text(std::size_t process, std::uint32_t id) const {
   const Text* text = id == 0 ? nullptr : processes_[process].texts.find(id);
   return text == nullptr ? std::string_view() : text->text;
+}
+
+/// When a device is described several times, or in several processes, what was known first stays.
+void DefinitionTable::add_facts(DeviceDefinition& device, std::size_t process, const Device& entry) const {
+  for (const trace::FactRecord& fact : entry.facts) {
+    const auto key = static_cast<trace::FactKey>(fact.key);
+    if (fact.type == static_cast<std::uint32_t>(trace::FactType::text)) {
+      std::string& place = key == trace::FactKey::device_vendor ? device.vendor : device.driver_version;
+      const bool is_text = key == trace::FactKey::device_vendor || key == trace::FactKey::device_driver_version;
+      if (is_text && place.empty()) place = text(process, static_cast<std::uint32_t>(fact.value));
+    } else if (std::optional<std::uint64_t>* place = number_of(device, key)) {
+      if (!*place) *place = fact.value;
+    }
+  }
+}
+
+/// Once all devices of the process are there. A damaged file may name any id.
+void DefinitionTable::find_parents(std::size_t process) {
+  processes_[process].devices.for_each([&](std::uint64_t, Device& entry) {
+    if (!entry.record || entry.definition == nullptr || entry.record->parent == 0) return;
+    const Device* parent = processes_[process].devices.find(entry.record->parent);
+    if (parent == nullptr || parent->definition == nullptr || parent->definition == entry.definition) return;
+    definitions_.devices[entry.definition->index].parent = parent->definition;
+  });
 }
 
 DefinitionTable::Device& DefinitionTable::device(std::size_t process, std::uint32_t id) {
@@ -147,8 +215,11 @@ DefinitionTable::Device& DefinitionTable::device(std::size_t process, std::uint3
     made.index = static_cast<std::uint32_t>(definitions_.devices.size() - 1);
     made.name = name.empty() ? "unknown device" : name;
     made.driver = driver;
+    made.uuid = uuid_text(record.uuid);
+    made.pci_address = pci_text(record);
     merged = &made;
   }
+  add_facts(definitions_.devices[merged->index], process, entry);
   entry.definition = merged;
 
   ClockDefinition& clock = definitions_.clocks.emplace_back();

@@ -68,6 +68,7 @@ class DefinitionTable {
   };
   struct Device {
     std::optional<trace::DeviceRecord> record;
+    std::vector<trace::FactRecord> facts;
     std::vector<trace::ClockPoint> points;
     std::size_t own_readings = 0;  ///< Of them, those in which the driver itself says which host clock its clock is.
     const DeviceDefinition* definition = nullptr;
@@ -86,6 +87,8 @@ class DefinitionTable {
 
   void add_text(Process& process, const trace::StringRecord& record);
   void add_reading(std::size_t process, const trace::ClockReadingRecord& record);
+  void add_facts(DeviceDefinition& device, std::size_t process, const Device& entry) const;
+  void find_parents(std::size_t process);
   std::string_view text(std::size_t process, std::uint32_t id) const;
   Device& device(std::size_t process, std::uint32_t id);
   const NameDefinition& intern(std::string_view text);

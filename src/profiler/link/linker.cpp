@@ -30,19 +30,13 @@ static_assert(same(Command::ndrange_kernel, probe::Command::ndrange_kernel) && s
 static_assert(same(CopyDirection::peer, probe::CopyDirection::peer) && same(MemoryType::image, probe::MemoryType::image) &&
               same(WaitType::stream_on_event, probe::WaitType::stream_on_event));
 
-constexpr std::array kFirstPass = {RecordKind::string,
-                                   RecordKind::process,
-                                   RecordKind::thread,
-                                   RecordKind::device,
-                                   RecordKind::queue,
-                                   RecordKind::kernel,
-                                   RecordKind::geometry,
-                                   RecordKind::annotation,
-                                   RecordKind::clock_reading,
-                                   RecordKind::loss,
-                                   RecordKind::operation_completed,
-                                   RecordKind::copy_detail,
-                                   RecordKind::external_correlation,
+constexpr std::array kFirstPass = {RecordKind::string,      RecordKind::process,
+                                   RecordKind::thread,      RecordKind::device,
+                                   RecordKind::fact,        RecordKind::queue,
+                                   RecordKind::kernel,      RecordKind::geometry,
+                                   RecordKind::annotation,  RecordKind::clock_reading,
+                                   RecordKind::loss,        RecordKind::operation_completed,
+                                   RecordKind::copy_detail, RecordKind::external_correlation,
                                    RecordKind::session};
 constexpr std::array kHintPass = {RecordKind::operation_submitted};
 constexpr std::array kSecondPass = {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -56,6 +57,10 @@ struct ChromeSink::Impl {
   void progress();
 
   void write_head(const SessionInfo& info);
+  void write_device(const DeviceDefinition& device);
+  void write_drivers();
+  void add_legacy_times(const DeviceActivity& activity);
+  void add_legacy_copy(const DeviceActivity& activity);
 
   Options options;
   Write write;
@@ -86,6 +91,59 @@ void ChromeSink::begin(const SessionInfo& info) {
   impl_->write_head(info);
 }
 
+/// Kineto's keys, then ours. What nobody told is not there.
+void ChromeSink::Impl::write_device(const DeviceDefinition& device) {
+  const auto text = [&](std::string_view key, const std::string& value) {
+    if (!value.empty()) out.member(key, value);
+  };
+  const auto number = [&](std::string_view key, const std::optional<std::uint64_t>& value) {
+    if (value) out.member(key, *value);
+  };
+  out.begin_object();
+  out.member("id", device.index);
+  out.member("name", device.name);
+  number("totalGlobalMem", device.total_memory_bytes);
+  number("maxComputeUnits", device.compute_units);
+  number("maxWorkGroupSize", device.max_work_group_size);
+  number("maxClockFrequency", device.max_clock_mhz);
+  number("maxMemAllocSize", device.max_allocation_bytes);
+  number("localMemSize", device.local_memory_bytes);
+  text("vendor", device.vendor);
+  text("driverVersion", device.driver_version);
+  text("driver", device.driver);
+  text("uuid", device.uuid);
+  text("pci", device.pci_address);
+  if (device.parent != nullptr) out.member("parent", device.parent->index);
+  const auto is_part = [&](const DeviceDefinition& other) { return other.parent == &device; };
+  if (std::any_of(definitions->devices.begin(), definitions->devices.end(), is_part)) {
+    out.key("subDevices");
+    out.begin_array();
+    for (const DeviceDefinition& other : definitions->devices) {
+      if (is_part(other)) out.value(std::uint64_t{other.index});
+    }
+    out.end_array();
+  }
+  out.end_object();
+}
+
+/// Each driver once, by the name and version of its devices.
+void ChromeSink::Impl::write_drivers() {
+  std::set<std::pair<std::string, std::string>> drivers;
+  for (const DeviceDefinition& device : definitions->devices) {
+    if (!device.driver.empty()) drivers.emplace(device.driver, device.driver_version);
+  }
+  out.key("drivers");
+  out.begin_array();
+  for (const auto& [name, version] : drivers) {
+    out.begin_object();
+    out.member("name", name);
+    if (!version.empty()) out.member("version", version);
+    out.end_object();
+  }
+  out.end_array();
+  out.raw("\n");
+}
+
 void ChromeSink::Impl::write_head(const SessionInfo& info) {
   const trace::Manifest& manifest = *info.manifest;
   out.begin_object();
@@ -94,14 +152,14 @@ void ChromeSink::Impl::write_head(const SessionInfo& info) {
   out.key("deviceProperties");
   out.begin_array();
   for (const DeviceDefinition& device : definitions->devices) {
-    out.begin_object();
-    out.member("id", device.index);
-    out.member("name", device.name);
-    out.member("driverVersion", device.driver);
-    out.end_object();
+    out.raw("\n");
+    write_device(device);
   }
   out.end_array();
   out.raw("\n");
+  if (!manifest.xpu_version.empty()) out.member("xpu_version", manifest.xpu_version);
+  if (!manifest.system.empty()) out.member("system", manifest.system);
+  write_drivers();
   if (!manifest.host.empty()) out.member("host_name", manifest.host);
   int rank = 0;
   for (const ProcessDefinition& process : definitions->processes) {
@@ -182,12 +240,30 @@ void ChromeSink::Impl::begin_command(const DeviceActivity& activity, std::string
   if (activity.lane != 0) ++summary.overlapping;
 }
 
+/// What Kineto's plugin for XPUs says of times beside `submitted`, in numbers and with the right sign; only where readers ask for its
+/// names.
+void ChromeSink::Impl::add_legacy_times(const DeviceActivity& activity) {
+  const auto since_start = [&](std::int64_t ns) { return JsonWriter::Microseconds{difference_ns(ns, activity.start_ns)}; };
+  if (activity.queued_ns)
+    out.append(",\"appended\":", time(*activity.queued_ns), ",\"appended_rel_to_start\":", since_start(*activity.queued_ns));
+  if (activity.submitted_ns) out.append(",\"submitted_rel_to_start\":", since_start(*activity.submitted_ns));
+  out.append(",\"sycl queue\":", activity.queue->index + 1);
+}
+
+/// The second key is spelled as that plugin spells it: readers look for it.
+void ChromeSink::Impl::add_legacy_copy(const DeviceActivity& activity) {
+  if (options.compatibility != Compatibility::hta) return;
+  if (activity.call != nullptr) out.append(",\"l0 call\":", json_string(activity.call->api->text));
+  out.append(",\"memory opration id\":", activity.correlation);
+}
+
 /// What all commands say of themselves, and the arrow's end.
 void ChromeSink::Impl::end_command(const DeviceActivity& activity) {
   if (!activity.external_ids.empty()) out.append(",\"External id\":", activity.external_ids.front().id);
   if (activity.queued_ns) out.append(",\"queued\":", time(*activity.queued_ns));
   if (activity.submitted_ns) out.append(",\"submitted\":", time(*activity.submitted_ns));
   if (activity.state == CommandState::failed) out.append(",\"status\":", activity.native_status);
+  if (options.compatibility == Compatibility::hta) add_legacy_times(activity);
   if (activity.ends_late) out.raw(",\"ends\":\"after the stop\"");
   if (activity.nudge_ns != 0) out.append(",\"moved ns\":", activity.nudge_ns);
   out.raw("}}");
@@ -211,6 +287,7 @@ void ChromeSink::handle_kernel_activity(const KernelActivity& activity) {
     impl.out.raw(impl.geometry_tails.get(activity.geometry->index, [&] { return geometry_args(*activity.geometry); }));
   }
   impl.out.raw(impl.kernel_tails.get(kernel.index, [&] { return kernel_args(kernel); }));
+  if (impl.options.compatibility == Compatibility::hta) impl.out.append(",\"kernel_id\":", activity.correlation);
   impl.end_command(activity);
   ++impl.summary.kernels;
 }
@@ -223,6 +300,7 @@ void ChromeSink::handle_memcpy_activity(const MemcpyActivity& activity) {
   if (head.empty()) head = ",\n{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"" + copy_name(activity) + "\",";
   impl.begin_command(activity, head);
   impl.begin_arguments(activity);
+  impl.add_legacy_copy(activity);
   if (activity.bytes) {
     impl.out.append(",\"bytes\":", *activity.bytes);
     // Bytes per nanosecond are GB/s.
@@ -242,6 +320,7 @@ void ChromeSink::handle_memset_activity(const MemsetActivity& activity) {
     return ",\n{\"ph\":\"X\",\"cat\":\"gpu_memset\",\"name\":\"" + fill_name(activity) + "\",";
   }));
   impl.begin_arguments(activity);
+  impl.add_legacy_copy(activity);
   if (activity.bytes) impl.out.append(",\"bytes\":", *activity.bytes);
   impl.end_command(activity);
 }
