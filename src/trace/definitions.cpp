@@ -274,6 +274,17 @@ std::vector<std::byte> Definitions::snapshot() noexcept {
   return all;
 }
 
+std::vector<std::byte> Definitions::copy() noexcept {
+  std::vector<std::byte> all;
+  try {
+    const MutexLock lock(mutex_);
+    for (const auto& [name, object] : objects_) all.insert(all.end(), object.records.begin(), object.records.end());
+  } catch (const std::bad_alloc&) {
+    all.clear();
+  }
+  return all;
+}
+
 Definitions& definitions() noexcept {
   alignas(Definitions) static std::byte storage[sizeof(Definitions)];
   static auto* const instance = new (storage) Definitions;

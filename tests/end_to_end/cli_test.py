@@ -256,7 +256,7 @@ class ReportTest(CliTest):
         "api": [{"name": str, "calls": int, "failed": int, "total_ns": (int, None), "max_ns": (int, None)}],
         "ranges": list,
         "memory": [{"context": int, "peak_bytes": int}],
-        "conservation": {"submitted": int, "recorded": int, "lost": int, "pending": int, "filtered": int, "untimed": int, "unexplained": int,
+        "conservation": {"submitted": int, "recorded": int, "lost": int, "pending": int, "filtered": int, "left_out": int, "untimed": int, "unexplained": int,
                          "queues": list},
         "errors": {"unused_external_ids": int, "out_of_range": int, "before_call": int, "unnamed_calls": int, "unexpected_records": int,
                    "dropped_for_room": int, "duplicates": int, "orphans": int},

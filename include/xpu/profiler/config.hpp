@@ -9,6 +9,7 @@
 
 #include "xpu/base/export.hpp"
 #include "xpu/base/result.hpp"
+#include "xpu/profiler/activity_filter.hpp"
 #include "xpu/profiler/activity_kind.hpp"
 
 namespace xpu::profiler {
@@ -35,6 +36,9 @@ struct Config {
 
   /// XPU_KEEP_LATE_COMMANDS: whether sinks get commands that ended only after the stop, flagged. They are counted in any case.
   bool keeps_late_commands = true;
+  /// XPU_FILTER_KERNELS, XPU_FILTER_LEAST_DURATION_NSECS, XPU_FILTER_QUEUES (a list of numbers): which commands it is about. What no
+  /// session wants by its name or its queue is not recorded, and counted; the rest is left out of what sinks get.
+  ActivityFilter filter = {};
 
   bool takes_memory_snapshot = false;                        ///< PROFILE_MEMORY: of memory and nothing else, see `Profiler`.
   std::chrono::milliseconds memory_snapshot_duration{1000};  ///< PROFILE_MEMORY_DURATION_MSECS

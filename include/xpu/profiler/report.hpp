@@ -154,6 +154,7 @@ struct Report {
     std::int64_t unexplained = 0;
     std::vector<Books> queues;
     std::vector<Pending> pending_commands;  ///< At most 1,000, the oldest first.
+    std::uint64_t left_out = 0;             ///< Recorded, and in no table, because of the session's filter; `filtered` was not recorded.
     std::uint64_t other_records_lost = 0;   ///< Of waits, calls, memory, …: in no other figure.
   };
   struct Loss {

@@ -18,6 +18,8 @@
 
 namespace xpu::profiler {
 
+class Expression;
+
 enum class SessionState : std::uint8_t {
   created,
   warmup,      ///< Records flow and are thrown away.
@@ -49,7 +51,8 @@ class XPU_EXPORT Session final : public Sink {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  /// Recording begins, for nothing as yet: the first records cost more than those that follow. Errors: those of `ActivityApi::enable`.
+  /// Recording begins, for nothing as yet: the first records cost more than those that follow. Errors: those of `ActivityApi::enable`, and
+  /// invalid_argument for a filter that is no expression.
   Result<> prepare();
   /// While it warms up: gives the memory of what was recorded so far back. Nothing to do in any other state.
   void discard_warm_up();
@@ -109,6 +112,7 @@ class XPU_EXPORT Session final : public Sink {
   mutable std::mutex mutex_;
   SessionState state_ = SessionState::created;
   bool is_paused_ = false;
+  std::unique_ptr<Expression> wanted_kernels_;  // of the filter, if it names any
   std::unique_ptr<Linker> linker_;
   std::vector<Sink*> sinks_;
   std::vector<Sink*> running_;   // of the run that is under way

@@ -32,6 +32,8 @@ struct LinkSummary {
   std::uint64_t lost = 0;        ///< Of `commands`: the completion was dropped.
   std::uint64_t orphans = 0;     ///< Completions without a submission.
   std::uint64_t duplicates = 0;  ///< Records of an operation that already had one of the same kind; the first is used.
+  std::uint64_t filtered = 0;    ///< Operations that no session wanted: not recorded, and in no other figure.
+  std::uint64_t left_out = 0;    ///< Of `commands` and `refused`: recorded, and no sink of this session was told, because of its filter.
   ErrorStatistics errors = {};
 };
 

@@ -216,6 +216,7 @@ Result<> Linker::Impl::second_pass(Sink& sink) {
   annotations.hand_over(sink);
   summary.errors.unused_external_ids = external_ids.size() - external_ids_used;
   summary.orphans = completions.size() - summary.linked;
+  for (const trace::ProcessInfo& process : source.processes()) summary.filtered += process.filtered;
   summary.errors.unexpected_records = summary.orphans + summary.duplicates;
   return {};
 }

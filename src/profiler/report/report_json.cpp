@@ -114,6 +114,7 @@ void write_conservation(JsonWriter& out, const Report::Conservation& conservatio
   out.member("lost", conservation.lost);
   out.member("pending", conservation.pending);
   out.member("filtered", conservation.filtered);
+  out.member("left_out", conservation.left_out);
   out.member("untimed", conservation.untimed);
   out.member("failed", conservation.failed);
   out.member("refused", conservation.refused);

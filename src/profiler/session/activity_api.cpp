@@ -21,7 +21,7 @@ bool contains_any(ActivityKinds kinds, ActivityKinds wanted) { return !(kinds & 
 
 }  // namespace
 
-trace::CaptureOptions capture_options(ActivityKinds kinds, bool with_memory, std::uint64_t max_bytes) {
+trace::CaptureOptions capture_options(ActivityKinds kinds, bool with_memory, std::uint64_t max_bytes, const ActivityFilter& filter) {
   trace::CaptureOptions options;
   options.calls = contains_any(kinds, kCallKinds);
   options.host_exit_times = options.calls;
@@ -29,14 +29,16 @@ trace::CaptureOptions capture_options(ActivityKinds kinds, bool with_memory, std
   options.annotations = contains_any(kinds, {ActivityKind::user_annotation, ActivityKind::gpu_user_annotation});
   options.memory = with_memory;
   options.max_bytes = max_bytes;
+  options.kernels = filter.kernels;
+  options.queues = filter.queues;
   return options;
 }
 
 ActivityApi::~ActivityApi() = default;
 
-Result<> ActivityApi::enable(ActivityKinds kinds, bool with_memory, std::uint64_t max_bytes) {
+Result<> ActivityApi::enable(ActivityKinds kinds, bool with_memory, std::uint64_t max_bytes, const ActivityFilter& filter) {
   if (is_enabled()) return Error{ErrorCode::failed_precondition, "activities are collected already"};
-  XPU_TRY_ASSIGN(capture_, trace::LiveCapture::begin(capture_options(kinds, with_memory, max_bytes)));
+  XPU_TRY_ASSIGN(capture_, trace::LiveCapture::begin(capture_options(kinds, with_memory, max_bytes, filter)));
   manifest_ = capture_->manifest();
   processes_ = {capture_->process()};
   buffers_.clear();

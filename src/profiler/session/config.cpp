@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "profiler/expression.hpp"
 #include "xpu/base/text.hpp"
 #include "xpu/profiler/outputs.hpp"
 
@@ -122,6 +123,28 @@ std::string_view read_kinds(Config& config, std::string_view text) {
   return {};
 }
 
+std::string_view read_kernels(Config& config, std::string_view text) {
+  config.filter.kernels = text;
+  return {};
+}
+
+std::string_view read_least_duration(Config& config, std::string_view text) {
+  std::uint32_t nanoseconds = 0;
+  if (!read_small_number(text, nanoseconds)) return kAllowedNumber;
+  config.filter.least_duration = std::chrono::nanoseconds(nanoseconds);
+  return {};
+}
+
+std::string_view read_queues(Config& config, std::string_view text) {
+  config.filter.queues.clear();
+  for (const std::string_view item : list_of(text)) {
+    std::uint32_t queue = 0;
+    if (!read_small_number(item, queue) || queue == 0) return "a list, separated by commas, of whole numbers from 1 to 2147483647";
+    config.filter.queues.push_back(queue);
+  }
+  return {};
+}
+
 std::string_view read_nothing(Config&, std::string_view) { return {}; }
 
 // --- Keys ---
@@ -131,7 +154,7 @@ struct Key {
   std::string_view (*read)(Config& config, std::string_view text);
 };
 
-constexpr std::array<Key, 38> kKeys = {{
+constexpr std::array<Key, 41> kKeys = {{
     {"ACTIVITIES_ENABLED", read_flag<&Config::is_enabled>},
     {"ACTIVITY_TYPES", read_kinds},
     {"ACTIVITIES_LOG_FILE", read_text<&Config::log_file>},
@@ -170,6 +193,9 @@ constexpr std::array<Key, 38> kKeys = {{
     {"XPUPTI_PROFILER_MAX_SCOPES", read_whole_or_nothing<&Config::max_scopes>},
     {"XPUPTI_PROFILER_DEVICES", read_nothing},
     {"XPU_KEEP_LATE_COMMANDS", read_flag<&Config::keeps_late_commands>},
+    {"XPU_FILTER_KERNELS", read_kernels},
+    {"XPU_FILTER_LEAST_DURATION_NSECS", read_least_duration},
+    {"XPU_FILTER_QUEUES", read_queues},
 }};
 
 const Key* find_key(std::string_view name) {
@@ -255,6 +281,14 @@ Result<> check_config(const Config& config) {
     return refused("ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS is {}; allowed is at least 1", config.daemon_interval.count());
   }
   if (config.max_buffer_mib == 0) return refused("ACTIVITIES_MAX_GPU_BUFFER_SIZE_MB is 0; allowed is at least 1");
+  if (config.filter.least_duration.count() < 0) {
+    return refused("XPU_FILTER_LEAST_DURATION_NSECS is {}; allowed is 0 or more", config.filter.least_duration.count());
+  }
+  if (!config.filter.kernels.empty()) {
+    if (const auto expression = Expression::compile(config.filter.kernels); !expression) {
+      return refused("XPU_FILTER_KERNELS: {}", printable(expression.error().message));
+    }
+  }
   if (config.takes_memory_snapshot && config.memory_snapshot_duration.count() <= 0) {
     return refused("PROFILE_MEMORY_DURATION_MSECS is {}; allowed is at least 1", config.memory_snapshot_duration.count());
   }

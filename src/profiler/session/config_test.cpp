@@ -187,6 +187,26 @@ TEST(ActivityKindTest, NamesAndNumbersAreThoseOfTraces) {
   EXPECT_FALSE(default_activity_kinds().contains(ActivityKind::xpu_driver));
 }
 
+TEST(ProfilerConfigTest, FiltersAreKeysOfOurOwn) {
+  const Result<ParsedConfig> parsed = parse_config(
+      "XPU_FILTER_KERNELS=^(gemm|conv)_.*=$\nXPU_FILTER_LEAST_DURATION_NSECS=2500\nXPU_FILTER_QUEUES= 1, 3 \nXPU_KEEP_LATE_COMMANDS=no");
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_TRUE(parsed->warnings.empty());
+  EXPECT_EQ(parsed->config.filter.kernels, "^(gemm|conv)_.*=$");
+  EXPECT_EQ(parsed->config.filter.least_duration.count(), 2'500);
+  EXPECT_EQ(parsed->config.filter.queues, (std::vector<std::uint32_t>{1, 3}));
+  EXPECT_FALSE(parsed->config.keeps_late_commands);
+  EXPECT_TRUE(Config().filter.is_empty());
+  EXPECT_TRUE(Config().keeps_late_commands);
+  for (const char* refused : {"XPU_FILTER_KERNELS=gemm[", "XPU_FILTER_LEAST_DURATION_NSECS=-1", "XPU_FILTER_QUEUES=0",
+                              "XPU_FILTER_QUEUES=1,x", "XPU_KEEP_LATE_COMMANDS=perhaps"}) {
+    const Result<ParsedConfig> result = parse_config(refused);
+    ASSERT_FALSE(result) << refused;
+    EXPECT_EQ(result.error().code, ErrorCode::invalid_argument);
+    EXPECT_NE(result.error().message.find(std::string(refused).substr(0, std::string(refused).find('='))), std::string::npos) << refused;
+  }
+}
+
 TEST(ProfilerConfigTest, AMemorySnapshotLiesWhereTheTraceWould) {
   const auto path = [](const char* log_file, bool is_confined) -> std::string {
     const Result<std::string> found = memory_snapshot_path({.log_file = log_file}, "/traces", is_confined, 42);

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "base/probe.hpp"
+#include "profiler/expression.hpp"
+#include "profiler/session/filtering_sink.hpp"
 #include "xpu/base/clock.hpp"
 
 namespace xpu::profiler {
@@ -49,7 +51,10 @@ Result<> Session::expect(SessionState wanted, std::string_view step) const {
 
 Result<> Session::prepare_locked() {
   XPU_TRY(expect(SessionState::created, "prepare"));
-  XPU_TRY(api_->enable(config_.kinds, config_.with_memory, config_.max_buffer_mib << 20));
+  if (!config_.filter.kernels.empty()) {
+    XPU_TRY_ASSIGN(wanted_kernels_, Expression::compile(config_.filter.kernels));
+  }
+  XPU_TRY(api_->enable(config_.kinds, config_.with_memory, config_.max_buffer_mib << 20, config_.filter));
   state_ = SessionState::warmup;
   return {};
 }
@@ -136,7 +141,11 @@ Result<LinkSummary> Session::run(std::vector<Sink*> sinks) {
   XPU_TRY(collect_if_live());
   running_ = std::move(sinks);
   linker_ = std::make_unique<Linker>(source_);
-  return linker_->run(*this);
+  if (config_.filter.is_empty()) return linker_->run(*this);
+  FilteringSink filtering(*this, config_.filter, wanted_kernels_.get());
+  XPU_TRY_ASSIGN(LinkSummary summary, linker_->run(filtering));
+  summary.left_out = filtering.left_out();
+  return summary;
 }
 
 void Session::begin(const SessionInfo& info) {

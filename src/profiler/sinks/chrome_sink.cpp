@@ -449,6 +449,12 @@ Result<> ChromeSink::end(const LinkSummary& summary) {
   out.member("refused calls", summary.refused);
   out.end_object();
   out.raw("\n");
+  out.key("filtered");
+  out.begin_object();
+  out.member("not recorded", summary.filtered);
+  out.member("left out", summary.left_out);
+  out.end_object();
+  out.raw("\n");
   out.key("writtenEvents");
   out.begin_object();
   out.member("commands", summary.commands);

@@ -13,6 +13,7 @@
 #include "trace/attachment.hpp"
 #include "trace/definitions.hpp"
 #include "trace/entry.hpp"
+#include "trace/operation_filter.hpp"
 #include "trace/recording/recorder_options.hpp"
 #include "trace/segment.hpp"
 #include "xpu/base/clock.hpp"
@@ -32,6 +33,7 @@ constexpr std::uint32_t kChunksToKeep = 32;
 
 struct LiveCapture::Impl {
   CaptureOptions options;
+  WantedOperations wanted_operations;
   Segment* segment = nullptr;
   std::uint32_t fork_generation = 0;
   ProcessInfo process;
@@ -255,6 +257,26 @@ std::uint64_t count_filtered() XPU_REQUIRES(g_captures_mutex) {
   return g_captures->filtered + g_capture_segment->header().filtered.load(std::memory_order_relaxed);
 }
 
+/// What was last said about operations; a forked child has it from its parent.
+constinit bool g_has_filter XPU_GUARDED_BY(g_captures_mutex) = false;
+
+/// Operations that no capture wants are not recorded. One that is paused wants none, but while all are, nothing is.
+void update_filter() noexcept XPU_REQUIRES(g_captures_mutex) {
+  const auto is_selective = [](const LiveCapture::Impl* capture) { return !capture->wanted_operations.wants_all(); };
+  const bool has_filter = std::any_of(g_captures->all.begin(), g_captures->all.end(), is_selective);
+  if (!has_filter && !g_has_filter) return;
+  g_has_filter = has_filter;
+  std::vector<WantedOperations> readers;
+  try {
+    for (const LiveCapture::Impl* capture : g_captures->all) {
+      if (!capture->is_paused) readers.push_back(capture->wanted_operations);
+    }
+  } catch (const std::bad_alloc&) {
+    readers.clear();  // everything is recorded, and left out by whoever reads
+  }
+  internal::set_readers(std::move(readers));
+}
+
 /// What publishers are asked for, and how much memory there is for it: the sum over the captures.
 std::uint32_t update_wanted() XPU_REQUIRES(g_captures_mutex) {
   std::uint32_t wanted = 0;
@@ -263,6 +285,7 @@ std::uint32_t update_wanted() XPU_REQUIRES(g_captures_mutex) {
     if (!capture->is_paused) wanted |= wanted_by(capture->options);
     bytes += capture->options.max_bytes;
   }
+  update_filter();
   g_capture_segment->set_chunk_limit(g_captures->in_use_before + bytes / kChunkBytes);
   internal::subscriber_table().wanted.store(wanted, std::memory_order_relaxed);
   g_capture_segment->header().paused.exchange(wanted == 0 ? 1 : 0, std::memory_order_seq_cst);
@@ -291,9 +314,18 @@ Result<std::unique_ptr<LiveCapture>> LiveCapture::begin(const CaptureOptions& op
     return Error{ErrorCode::invalid_argument,
                  fmt::format("{} bytes are too few for a capture; at least {} are needed", options.max_bytes, kLeastCaptureBytes)};
   }
+  WantedOperations wanted_operations;
+  if (!options.kernels.empty()) {
+    wanted_operations.kernels = compile_expression(options.kernels.c_str());
+    if (wanted_operations.kernels == nullptr) {
+      return Error{ErrorCode::invalid_argument, fmt::format("\"{}\" is no expression for names of kernels", options.kernels)};
+    }
+  }
+  wanted_operations.queues = options.queues;
   const MutexLock transition(g_transition_mutex);
   XPU_TRY_ASSIGN(Segment * segment, segment_in_memory());
   auto impl = std::make_unique<Impl>();
+  impl->wanted_operations = std::move(wanted_operations);
   impl->options = options;
   impl->segment = segment;
   impl->fork_generation = g_fork_generation.load(std::memory_order_relaxed);
