@@ -28,7 +28,7 @@
 namespace xpu::probe {
 
 /// Raised with any change to this header. Returned by `xpu_probe_abi()`.
-inline constexpr std::uint32_t kAbi = 1;
+inline constexpr std::uint32_t kAbi = 2;
 
 using Id = std::uint32_t;           ///< Of an object or string: per process, from 1; 0 = unknown.
 using OperationId = std::uint64_t;  ///< Writer id in the upper 24 bits, counter below; 0 = not wanted.
@@ -224,6 +224,11 @@ struct DeviceDescription {
   /// The host clock that the device clock *is*, or `unknown`; may be published again when it becomes known.
   ClockDomain clock_domain = ClockDomain::unknown;
   std::uint64_t native = 0;
+  // What the driver tells of it; empty and 0 where it does not.
+  std::string_view vendor = {}, driver_version = {};
+  std::uint64_t total_memory_bytes = 0, max_allocation_bytes = 0, local_memory_bytes = 0;
+  std::uint64_t max_work_group_size = 0;
+  std::uint32_t compute_units = 0, max_clock_mhz = 0;
 };
 struct ContextDescription {
   std::uint64_t native = 0;

@@ -8,6 +8,7 @@
 #include "cli/interrupt_cleanup.hpp"
 #include "cli/recording_name.hpp"
 #include "cli/text.hpp"
+#include "xpu/profiler/outputs.hpp"
 #include "xpu/trace/recording/recording.hpp"
 
 namespace xpu::cli {
@@ -34,7 +35,8 @@ int export_recording(const ExportRequest& request) {
 
   profiler::ExportOptions options;
   const bool perfetto = request.format == ExportFormat::perfetto;
-  options.path = request.output ? *request.output : without_suffix(recording->path()) + (perfetto ? ".pftrace.gz" : ".json.gz");
+  options.path = request.output ? std::string(profiler::without_file_scheme(*request.output))
+                                : without_suffix(recording->path()) + (perfetto ? ".pftrace.gz" : ".json.gz");
   options.device_only = request.device_only;
   options.compatibility = request.compatibility;
   const auto folder = working_directory();

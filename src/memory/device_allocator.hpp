@@ -19,6 +19,7 @@
 #include "memory/peaks.hpp"
 #include "memory/pool_table.hpp"
 #include "memory/share_table.hpp"
+#include "memory/snapshot_file.hpp"
 #include "memory/stream_table.hpp"
 #include "xpu/memory/device_caching_allocator.hpp"
 
@@ -87,8 +88,13 @@ class DeviceAllocator {
 
   void start_history(const HistoryOptions& options);
   void stop_history();
+  /// `start_history` where none is kept, and the number by which `return_history` ends just that one; 0 where one is kept.
+  std::uint64_t borrow_history(const HistoryOptions& options);
+  void return_history(std::uint64_t borrowed);
   History history() const;
   void attach_tracker(TraceTracker tracker);
+  /// Of this moment, which the history has an entry of.
+  SnapshotFile describe_snapshot() const;
   Result<> write_snapshot(const std::string& path) const;
   void write_snapshot_at_out_of_memory(std::string path);
 
@@ -146,6 +152,9 @@ class DeviceAllocator {
   void note_snapshot() const;
   /// With the locks of all arenas.
   History view_history(const AllArenasLock& all) const;
+  /// Both return the stacks' former recorder, which is foreign code and goes without a lock.
+  [[nodiscard]] std::shared_ptr<StackRecorder> start_history_locked(const HistoryOptions& options) XPU_REQUIRES(history_mutex_);
+  [[nodiscard]] std::shared_ptr<StackRecorder> stop_history_locked() XPU_REQUIRES(history_mutex_);
   static void append_segments(Arena& arena, bool is_small, Snapshot& result) XPU_REQUIRES(arena.lock);
   static constexpr std::uint64_t kScarcePercent = 85;  ///< Of the limit.
   /// What one attempt to get memory needs to know.
@@ -249,6 +258,7 @@ class DeviceAllocator {
   mutable Peaks peaks_;
   std::atomic<double> fraction_{1};
   std::atomic<std::int64_t> retries_{0}, out_of_memories_{0}, waits_for_pending_{0};
+  base::Mutex history_mutex_;  // before all others: histories begin and end one at a time
   mutable base::Mutex base_mutex_;
   std::shared_ptr<StackRecorder> stacks_ XPU_GUARDED_BY(base_mutex_);
   std::vector<Reservation> reservations_ XPU_GUARDED_BY(base_mutex_);

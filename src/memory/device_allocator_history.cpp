@@ -39,8 +39,8 @@ StackId DeviceAllocator::record_stack() const {
   return stacks == nullptr ? 0 : stacks->record();
 }
 
-void DeviceAllocator::start_history(const HistoryOptions& options) {
-  std::shared_ptr<StackRecorder> stacks = options.stacks;  // then the former one, which is foreign code: it goes without the lock
+std::shared_ptr<StackRecorder> DeviceAllocator::start_history_locked(const HistoryOptions& options) {
+  std::shared_ptr<StackRecorder> stacks = options.stacks;
   {
     const base::MutexLock lock(base_mutex_);
     stacks_.swap(stacks);
@@ -48,9 +48,10 @@ void DeviceAllocator::start_history(const HistoryOptions& options) {
   stack_use_.store(options.stack_use, std::memory_order_relaxed);
   history_.start(options.max_entries, options.skipped_actions);
   watch();
+  return stacks;
 }
 
-void DeviceAllocator::stop_history() {
+std::shared_ptr<StackRecorder> DeviceAllocator::stop_history_locked() {
   stack_use_.store(StackUse::never, std::memory_order_relaxed);
   history_.stop();
   watch();
@@ -58,9 +59,36 @@ void DeviceAllocator::stop_history() {
     const FutexLockGuard lock(arena.lock);
     arena.forget_stacks();
   });
-  std::shared_ptr<StackRecorder> stacks;  // goes without the lock
+  std::shared_ptr<StackRecorder> stacks;
   const base::MutexLock lock(base_mutex_);
   stacks_.swap(stacks);
+  return stacks;
+}
+
+void DeviceAllocator::start_history(const HistoryOptions& options) {
+  std::shared_ptr<StackRecorder> former;
+  const base::MutexLock lock(history_mutex_);
+  former = start_history_locked(options);
+}
+
+void DeviceAllocator::stop_history() {
+  std::shared_ptr<StackRecorder> former;
+  const base::MutexLock lock(history_mutex_);
+  former = stop_history_locked();
+}
+
+std::uint64_t DeviceAllocator::borrow_history(const HistoryOptions& options) {
+  std::shared_ptr<StackRecorder> former;
+  const base::MutexLock lock(history_mutex_);
+  if (history_.is_kept()) return 0;
+  former = start_history_locked(options);
+  return history_.generation();
+}
+
+void DeviceAllocator::return_history(std::uint64_t borrowed) {
+  std::shared_ptr<StackRecorder> former;
+  const base::MutexLock lock(history_mutex_);
+  if (history_.is_kept() && history_.generation() == borrowed) former = stop_history_locked();
 }
 
 void DeviceAllocator::attach_tracker(TraceTracker tracker) {
@@ -120,7 +148,7 @@ LiveBlockReport DeviceAllocator::report_live_blocks(std::size_t max_rows) const 
   });
 }
 
-Result<> DeviceAllocator::write_snapshot(const std::string& path) const {
+SnapshotFile DeviceAllocator::describe_snapshot() const {
   note_snapshot();
   SnapshotFile file;
   file.device = device_;
@@ -131,7 +159,12 @@ Result<> DeviceAllocator::write_snapshot(const std::string& path) const {
     const base::MutexLock lock(base_mutex_);
     file.stacks = stacks_;
   }
-  return memory::write_snapshot(file, path);
+  return file;
+}
+
+Result<> DeviceAllocator::write_snapshot(const std::string& path) const {
+  const SnapshotFile file = describe_snapshot();
+  return write_snapshots({&file, 1}, path);
 }
 
 void DeviceAllocator::write_snapshot_at_out_of_memory(std::string path) {

@@ -116,11 +116,20 @@ void DeviceCachingAllocator::reset_accumulated_statistics() {
 }
 Snapshot DeviceCachingAllocator::snapshot() const { return allocator_->is_closed() ? Snapshot() : allocator_->snapshot(); }
 
-Result<> DeviceCachingAllocator::start_history(const HistoryOptions& options) {
+namespace {
+
+Result<> check_history_options(const HistoryOptions& options) {
   if (options.max_entries == 0) return Error{ErrorCode::invalid_argument, "max_entries must be at least 1, but is 0"};
   if (options.stack_use != StackUse::never && options.stacks == nullptr) {
     return Error{ErrorCode::invalid_argument, "stacks were asked for without a recorder of stacks"};
   }
+  return {};
+}
+
+}  // namespace
+
+Result<> DeviceCachingAllocator::start_history(const HistoryOptions& options) {
+  XPU_TRY(check_history_options(options));
   XPU_TRY(allocator_->check_open());
   allocator_->start_history(options);
   return {};
@@ -128,10 +137,25 @@ Result<> DeviceCachingAllocator::start_history(const HistoryOptions& options) {
 void DeviceCachingAllocator::stop_history() {
   if (!allocator_->is_closed()) allocator_->stop_history();
 }
+Result<std::uint64_t> DeviceCachingAllocator::borrow_history(const HistoryOptions& options) {
+  XPU_TRY(check_history_options(options));
+  XPU_TRY(allocator_->check_open());
+  return allocator_->borrow_history(options);
+}
+void DeviceCachingAllocator::return_history(std::uint64_t borrowed) {
+  if (borrowed != 0 && !allocator_->is_closed()) allocator_->return_history(borrowed);
+}
 History DeviceCachingAllocator::history() const { return allocator_->is_closed() ? History() : allocator_->history(); }
 Result<> DeviceCachingAllocator::write_snapshot(const std::string& path) const {
   XPU_TRY(allocator_->check_open());
   return allocator_->write_snapshot(path);
+}
+Result<> DeviceCachingAllocator::write_snapshots(std::span<const DeviceCachingAllocator* const> allocators, const std::string& path) {
+  std::vector<SnapshotFile> described;
+  for (const DeviceCachingAllocator* allocator : allocators) {
+    if (!allocator->allocator_->is_closed()) described.push_back(allocator->allocator_->describe_snapshot());
+  }
+  return memory::write_snapshots(described, path);
 }
 void DeviceCachingAllocator::write_snapshot_at_out_of_memory(std::string path) {
   if (!allocator_->is_closed()) allocator_->write_snapshot_at_out_of_memory(std::move(path));

@@ -53,6 +53,26 @@ class HistoryTest : public DeviceAllocatorFixture {
 
 INSTANTIATE_TEST_SUITE_P(Devices, HistoryTest, ::testing::Values(true, false), name_of_device);
 
+TEST_P(HistoryTest, ABorrowedOneEndsAloneAndOnlyWhereNobodyElseKeepsOne) {
+  const std::uint64_t borrowed = allocator_->borrow_history().value();
+  EXPECT_NE(borrowed, 0u);
+  EXPECT_EQ(allocator_->borrow_history().value(), 0u) << "one is kept already";
+  free(allocate(512));
+  EXPECT_FALSE(actions().empty());
+  allocator_->return_history(0);
+  EXPECT_FALSE(actions().empty());
+  allocator_->return_history(borrowed);
+  free(allocate(512));
+  EXPECT_THAT(actions(), IsEmpty());
+  const std::uint64_t again = allocator_->borrow_history().value();
+  allocator_->return_history(borrowed);
+  allocator_->start_history().value();
+  allocator_->return_history(again);
+  free(allocate(512));
+  EXPECT_FALSE(actions().empty()) << "neither was the one that is kept";
+  EXPECT_FALSE(allocator_->borrow_history({.max_entries = 0}));
+}
+
 TEST_P(HistoryTest, TellsWhatHappenedInOrder) {
   allocator_->start_history().value();
   const std::uint64_t before_ns = now_ns();

@@ -67,6 +67,9 @@ class HistoryRing {
     return is_kept_.load(std::memory_order_relaxed) && !has_trackers_.load(std::memory_order_relaxed) &&
            skipped_actions_.load(std::memory_order_relaxed) == 0;
   }
+  bool is_kept() const noexcept { return is_kept_.load(std::memory_order_relaxed); }
+  /// Of the history that is kept, or was last: another one each time that `start` is called, from 1.
+  std::uint64_t generation() const noexcept { return generation_.load(std::memory_order_relaxed); }
   bool has_trackers() const noexcept { return has_trackers_.load(std::memory_order_relaxed); }
   /// Keeps a history from now on; what was kept before goes. `max_entries` > 0.
   void start(std::size_t max_entries, std::uint32_t skipped_actions) XPU_EXCLUDES(mutex_);

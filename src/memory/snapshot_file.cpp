@@ -1,6 +1,9 @@
 #include "memory/snapshot_file.hpp"
 
-#include <unordered_map>
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "memory/pickle_writer.hpp"
 #include "xpu/base/clock.hpp"
@@ -19,34 +22,58 @@ const char* name_of(SnapshotBlockState state) {
 
 class SnapshotWriter {
  public:
-  SnapshotWriter(const SnapshotFile& file, const std::string& path) : file_(file), pickle_(path) {}
+  SnapshotWriter(std::span<const SnapshotFile> allocators, const std::string& path) : allocators_(allocators), pickle_(path) {}
 
   Result<> write() {
     pickle_.begin_dict();
     pickle_.text("segments");
     pickle_.begin_list();
-    for (const SnapshotSegment& segment : file_.snapshot.segments) write(segment);
+    for (const SnapshotFile& allocator : allocators_) {
+      for (const SnapshotSegment& segment : allocator.snapshot.segments) write(allocator, segment);
+    }
     pickle_.end_list();
     pickle_.text("device_traces");
     pickle_.begin_list();
-    for (int device = 0; device <= file_.device; ++device) {
+    for (int device = 0; device <= last_device(); ++device) {
       pickle_.begin_list();
-      if (device == file_.device) file_.history.for_each([&](const TraceEntry& entry) { write(entry); });
+      write_history(device);
       pickle_.end_list();
     }
     pickle_.end_list();
     pickle_.text("allocator_settings");
     pickle_.begin_dict();
     pickle_.text("PYTORCH_ALLOC_CONF");
-    pickle_.text(to_string(file_.config));
+    pickle_.text(to_string(allocators_.empty() ? Config() : allocators_.front().config));
     pickle_.text("expandable_segments");
-    pickle_.boolean(file_.is_expandable);
+    pickle_.boolean(!allocators_.empty() && allocators_.front().is_expandable);
     pickle_.end_dict();
     pickle_.end_dict();
     return pickle_.finish();
   }
 
  private:
+  int last_device() const {
+    int last = 0;  // one list at least, as PyTorch has
+    for (const SnapshotFile& allocator : allocators_) last = std::max(last, allocator.device);
+    return last;
+  }
+  /// Memory is needed only where a device has several allocators.
+  void write_history(int device) {
+    const auto is_of_device = [&](const SnapshotFile& allocator) { return allocator.device == device; };
+    if (std::count_if(allocators_.begin(), allocators_.end(), is_of_device) < 2) {
+      for (const SnapshotFile& allocator : allocators_) {
+        if (is_of_device(allocator)) allocator.history.for_each([&](const TraceEntry& entry) { write(allocator, entry); });
+      }
+      return;
+    }
+    std::vector<std::pair<const SnapshotFile*, TraceEntry>> entries;
+    for (const SnapshotFile& allocator : allocators_) {
+      if (is_of_device(allocator)) allocator.history.for_each([&](const TraceEntry& entry) { entries.emplace_back(&allocator, entry); });
+    }
+    std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.second.time_ns < b.second.time_ns; });
+    for (const auto& [allocator, entry] : entries) write(*allocator, entry);
+  }
+
   template <typename Integer>
   void number(std::string_view key, Integer value) {
     pickle_.text(key);
@@ -61,13 +88,14 @@ class SnapshotWriter {
     pickle_.pair(id.graph, id.user);
   }
 
-  void frames(StackId stack) {
+  void frames(const SnapshotFile& allocator, StackId stack) {
     pickle_.text("frames");
-    const auto known = stacks_.find(stack);
+    const std::pair place(stack == 0 ? nullptr : allocator.stacks.get(), stack);
+    const auto known = stacks_.find(place);
     if (known != stacks_.end()) return pickle_.recall(known->second);
     pickle_.begin_list();
-    if (stack != 0 && file_.stacks != nullptr) {
-      for (const StackRecorder::Frame& frame : file_.stacks->frames(stack)) {
+    if (stack != 0 && allocator.stacks != nullptr) {
+      for (const StackRecorder::Frame& frame : allocator.stacks->frames(stack)) {
         pickle_.begin_dict();
         text("filename", frame.file);
         number("line", std::uint64_t{frame.line});
@@ -76,12 +104,12 @@ class SnapshotWriter {
       }
     }
     pickle_.end_list();
-    stacks_.emplace(stack, pickle_.remember());
+    stacks_.emplace(place, pickle_.remember());
   }
 
-  void write(const SnapshotSegment& segment) {
+  void write(const SnapshotFile& allocator, const SnapshotSegment& segment) {
     pickle_.begin_dict();
-    number("device", std::int64_t{file_.device});
+    number("device", std::int64_t{allocator.device});
     number("address", segment.address);
     number("total_size", segment.total_bytes);
     number("allocated_size", segment.allocated_bytes);
@@ -92,7 +120,7 @@ class SnapshotWriter {
     pool("segment_pool_id", segment.pool);
     pickle_.text("is_expandable");
     pickle_.boolean(segment.is_expandable);
-    frames(0);
+    frames(allocator, 0);
     pickle_.text("blocks");
     pickle_.begin_list();
     for (const SnapshotBlock& block : segment.blocks) {
@@ -101,14 +129,14 @@ class SnapshotWriter {
       number("size", block.size_bytes);
       number("requested_size", block.requested_bytes);
       text("state", name_of(block.state));
-      frames(block.stack);
+      frames(allocator, block.stack);
       pickle_.end_dict();
     }
     pickle_.end_list();
     pickle_.end_dict();
   }
 
-  void write(const TraceEntry& entry) {
+  void write(const SnapshotFile& allocator, const TraceEntry& entry) {
     pickle_.begin_dict();
     text("action", to_string(entry.action));
     number(entry.action == TraceAction::oom ? "device_free" : "addr", entry.address);
@@ -116,18 +144,20 @@ class SnapshotWriter {
     number("stream", entry.stream);
     number("time_us", (entry.time_ns + since_epoch_ns_) / 1'000);
     pool("mempool_id", entry.pool);
-    if (entry.stack != 0) frames(entry.stack);
+    if (entry.stack != 0) frames(allocator, entry.stack);
     pickle_.end_dict();
   }
 
-  const SnapshotFile& file_;
+  const std::span<const SnapshotFile> allocators_;
   PickleWriter pickle_;
   const std::uint64_t since_epoch_ns_ = now_ns(ClockDomain::realtime) - now_ns();  // at the zero of our times
-  std::unordered_map<StackId, std::uint32_t> stacks_;                              // written already
+  std::map<std::pair<const StackRecorder*, StackId>, std::uint32_t> stacks_;       // written already
 };
 
 }  // namespace
 
-Result<> write_snapshot(const SnapshotFile& file, const std::string& path) { return SnapshotWriter(file, path).write(); }
+Result<> write_snapshots(std::span<const SnapshotFile> allocators, const std::string& path) {
+  return SnapshotWriter(allocators, path).write();
+}
 
 }  // namespace xpu::memory

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include "xpu/memory/config.hpp"
@@ -9,7 +10,7 @@
 
 namespace xpu::memory {
 
-/// What a file of `write_snapshot` is made of.
+/// What a file of snapshots says of one allocator.
 struct SnapshotFile {
   int device = 0;
   Snapshot snapshot;
@@ -19,7 +20,8 @@ struct SnapshotFile {
   bool is_expandable = false;
 };
 
-/// As a pickled dictionary with the keys of PyTorch's `torch.cuda.memory._snapshot`.
-Result<> write_snapshot(const SnapshotFile& file, const std::string& path);
+/// As a pickled dictionary with the keys of PyTorch's `torch.cuda.memory._snapshot`: what several allocators hold, each with its device.
+/// The histories of those of one device are merged by time; the settings are those of the first.
+Result<> write_snapshots(std::span<const SnapshotFile> allocators, const std::string& path);
 
 }  // namespace xpu::memory

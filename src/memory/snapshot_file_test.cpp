@@ -97,7 +97,7 @@ TEST_F(SnapshotFileTest, WhatIsNotFinishedIsNotThere) {
 
 TEST_F(SnapshotFileTest, WhatCannotBeWrittenIsAnErrorAndLeavesNothing) {
   for (const std::string& place : {folder_ + "/no such folder/file", std::string("/dev/full/file")}) {
-    const Result<> written = write_snapshot({}, place);
+    const Result<> written = write_snapshots({}, place);
     ASSERT_FALSE(written);
     EXPECT_EQ(written.error().code, ErrorCode::unavailable);
     EXPECT_THAT(written.error().message, HasSubstr("cannot write " + place));
@@ -142,6 +142,26 @@ TEST_F(SnapshotFileTest, HasTheKeysOfPyTorch) {
             "[[], [('segment_map', 2097152, " + address + ", None, 9, (" + graph + ", 0), None), ('alloc', 1000, " + address +
                 ", None, 9, (" + graph + ", 0), " + frames + "), ('oom', 314572800, None, 207618048, 9, (0, 0), " + frames + ")]]");
   EXPECT_EQ(python("all(abs(e['time_us'] / 1e6 - __import__('time').time()) < 60 for e in value['device_traces'][1])"), "True");
+}
+
+TEST_F(SnapshotFileTest, SeveralAllocatorsHaveTheirDevicesAndOneHistoryByTimeForEach) {
+  FakeDeviceMemory first_memory(200 * kMiB, true), second_memory(200 * kMiB, true), other_memory(200 * kMiB, true);
+  ScriptedProgress progress;
+  const auto first = DeviceCachingAllocator::create(first_memory, progress, {}, 0).value();
+  const auto second = DeviceCachingAllocator::create(second_memory, progress, {}, 0).value();
+  const auto other = DeviceCachingAllocator::create(other_memory, progress, {}, 2).value();
+  const HistoryOptions only_blocks = {.skipped_actions = ~bit_of(TraceAction::alloc)};
+  for (const auto* allocator : {&first, &second, &other}) (*allocator)->start_history(only_blocks).value();
+  static_cast<void>(first->allocate(100, progress.stream(1)).value());
+  static_cast<void>(second->allocate(200, progress.stream(1)).value());
+  static_cast<void>(first->allocate(300, progress.stream(1)).value());
+  static_cast<void>(other->allocate(400, progress.stream(1)).value());
+  const DeviceCachingAllocator* const all[] = {first.get(), second.get(), other.get()};
+  ASSERT_TRUE(DeviceCachingAllocator::write_snapshots(all, path()));
+  EXPECT_EQ(python("[s['device'] for s in value['segments']]"), "[0, 0, 2]");
+  EXPECT_EQ(python("[[e['size'] for e in trace] for trace in value['device_traces']]"), "[[100, 200, 300], [], [400]]");
+  ASSERT_TRUE(DeviceCachingAllocator::write_snapshots({}, path()));
+  EXPECT_EQ(python("(value['segments'], value['device_traces'])"), "([], [[]])") << "no memory is an answer as well";
 }
 
 TEST_F(SnapshotFileTest, ABlockThatWaitsForAStreamIsPendingByTheNameThatToolsKnow) {

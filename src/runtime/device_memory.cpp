@@ -11,6 +11,7 @@
 
 #include "base/process.hpp"
 #include "runtime/memory_debug.hpp"
+#include "runtime/memory_snapshot.hpp"
 #include "runtime/publishing.hpp"
 #include "runtime/state.hpp"
 #include "runtime/stream_progress.hpp"
@@ -145,6 +146,8 @@ Result<memory::DeviceCachingAllocator*> DeviceMemory::caching_allocator(DeviceSt
   made->set_listener(*new MemoryPublisher(device, kind));
   static_cast<void>(source.release());  // as long as the allocator: for ever
   place.store(made.get(), std::memory_order_release);
+  // Now that it can be found: a profile that begins here finds it, or was there before and is told of it.
+  note_new_allocator(*made);
   return made.release();
 }
 

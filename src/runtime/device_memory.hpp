@@ -56,6 +56,10 @@ class DeviceMemory {
  public:
   /// `kind`: device or shared.
   Result<memory::DeviceCachingAllocator*> caching_allocator(DeviceState& device, hal::MemoryKind kind) XPU_EXCLUDES(mutex_);
+  /// Null when nobody asked for it yet.
+  memory::DeviceCachingAllocator* known_caching_allocator(hal::MemoryKind kind) const noexcept {
+    return (kind == hal::MemoryKind::shared ? shared_ : device_).load(std::memory_order_acquire);
+  }
   Result<memory::HostCachingAllocator*> host_allocator(DeviceState& device) XPU_EXCLUDES(mutex_);
   /// What buffers of this kind come from: the caching allocator, or what takes its place.
   Result<memory::Allocator*> buffer_allocator(DeviceState& device, hal::MemoryKind kind) {

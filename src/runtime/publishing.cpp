@@ -76,6 +76,14 @@ void publish_device_to(const probe::Subscriber& subscriber, const DeviceState& d
   description.tick_denominator = clock.tick_denominator;
   description.valid_bits = clock.valid_bits;
   description.clock_domain = clock.same_as;
+  description.vendor = properties.vendor;
+  description.driver_version = properties.driver_version;
+  description.total_memory_bytes = properties.total_memory_bytes;
+  description.max_allocation_bytes = properties.max_allocation_bytes;
+  description.local_memory_bytes = properties.local_memory_bytes;
+  description.max_work_group_size = properties.max_work_group_size;
+  description.compute_units = properties.max_compute_units;
+  description.max_clock_mhz = properties.max_clock_frequency_mhz;
   subscriber.object(probe::ObjectKind::device, device.probe_id, probe::ObjectEvent::created, &description);
   const probe::ContextDescription context{0, 1, &device.probe_id};
   subscriber.object(probe::ObjectKind::context, device.context_id, probe::ObjectEvent::created, &context);

@@ -9,6 +9,7 @@
 
 #include "base/process.hpp"
 #include "hal/registry.hpp"
+#include "runtime/memory_snapshot.hpp"
 #include "runtime/publishing.hpp"
 
 namespace xpu::runtime {
@@ -185,6 +186,7 @@ Result<> ensure_initialized_slowly() {
       base::watch_process_exit();
       std::atexit(leave);
       set_api_names(names);
+      register_memory_snapshots();
       g_phase.store(Phase::initialized, std::memory_order_release);
       return {};
     }

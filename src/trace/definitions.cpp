@@ -57,7 +57,27 @@ std::vector<std::byte> encode(probe::Id id, const probe::DeviceDescription& devi
   record.valid_bits = device.valid_bits;
   record.clock_domain = static_cast<std::uint32_t>(device.clock_domain);
   record.native = device.native;
-  return bytes_of(record);
+  std::vector<std::byte> all = bytes_of(record);
+  const auto add_fact = [&](FactKey key, FactType type, std::uint64_t value) {
+    if (value == 0) return;
+    FactRecord fact{};
+    fact.header = header_of<FactRecord>(RecordKind::fact);
+    fact.subject = id;
+    fact.key = static_cast<std::uint32_t>(key);
+    fact.type = static_cast<std::uint32_t>(type);
+    fact.value = value;
+    const std::vector<std::byte> bytes = bytes_of(fact);
+    all.insert(all.end(), bytes.begin(), bytes.end());
+  };
+  add_fact(FactKey::device_vendor, FactType::text, intern_unless_empty(device.vendor));
+  add_fact(FactKey::device_driver_version, FactType::text, intern_unless_empty(device.driver_version));
+  add_fact(FactKey::device_total_memory_bytes, FactType::number, device.total_memory_bytes);
+  add_fact(FactKey::device_max_allocation_bytes, FactType::number, device.max_allocation_bytes);
+  add_fact(FactKey::device_local_memory_bytes, FactType::number, device.local_memory_bytes);
+  add_fact(FactKey::device_max_work_group_size, FactType::number, device.max_work_group_size);
+  add_fact(FactKey::device_compute_units, FactType::number, device.compute_units);
+  add_fact(FactKey::device_max_clock_mhz, FactType::number, device.max_clock_mhz);
+  return all;
 }
 
 std::vector<std::byte> encode(probe::Id id, const probe::ContextDescription& context) {
@@ -259,6 +279,17 @@ std::vector<std::byte> Definitions::snapshot() noexcept {
       all.insert(all.end(), object.records.begin(), object.records.end());
       object.in_snapshot = object.ended;
     }
+  } catch (const std::bad_alloc&) {
+    all.clear();
+  }
+  return all;
+}
+
+std::vector<std::byte> Definitions::copy() noexcept {
+  std::vector<std::byte> all;
+  try {
+    const MutexLock lock(mutex_);
+    for (const auto& [name, object] : objects_) all.insert(all.end(), object.records.begin(), object.records.end());
   } catch (const std::bad_alloc&) {
     all.clear();
   }

@@ -47,6 +47,8 @@ class Definitions {
   std::vector<std::byte> find(probe::ObjectKind kind, probe::Id id) noexcept;
   /// Copies of all records, one after the other.
   std::vector<std::byte> snapshot() noexcept;
+  /// The same for whoever only looks: it changes nothing for `forget_ended`.
+  std::vector<std::byte> copy() noexcept;
 
   void lock_for_fork() noexcept XPU_NO_THREAD_SAFETY_ANALYSIS { mutex_.lock(); }
   void unlock_after_fork() noexcept XPU_NO_THREAD_SAFETY_ANALYSIS { mutex_.unlock(); }

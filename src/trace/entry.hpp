@@ -2,8 +2,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 #include "base/probe.hpp"
+#include "trace/operation_filter.hpp"
 #include "trace/segment.hpp"
 #include "trace/writer.hpp"
 
@@ -51,6 +53,8 @@ void set_wanted(std::uint32_t wanted) noexcept;
 std::uint32_t wanted_now() noexcept;
 /// Which kernels are wanted. Matching takes a lock, which is held through a fork.
 bool set_kernel_expression(const char* expression) noexcept;
+/// Of the captures of this process, instead; no lock of definitions may be held.
+void set_readers(std::vector<WantedOperations> readers) noexcept;
 void lock_kernel_filter_for_fork() noexcept;
 void unlock_kernel_filter_after_fork() noexcept;
 

@@ -5,8 +5,9 @@
 #include "base/mutex.hpp"
 #include "trace/definitions.hpp"
 #include "trace/entry.hpp"
-#include "trace/kernel_filter.hpp"
+#include "trace/operation_filter.hpp"
 #include "xpu/base/clock.hpp"
+#include "xpu/trace/recording/recording.hpp"
 
 namespace xpu::trace {
 namespace {
@@ -18,7 +19,7 @@ using internal::QuickEntry;
 using internal::t_state;
 
 constinit base::Mutex g_filter_mutex;
-constinit KernelFilter g_filter;
+constinit OperationFilter g_filter;
 
 /// A record that belongs to an operation, and nobody to write it: the only place left is the segment's header.
 void count_in_header(std::uint64_t count) noexcept {
@@ -54,11 +55,6 @@ void append_other(Record& record, std::uint32_t Record::* thread = nullptr) noex
 
 bool is_inherited(probe::OperationId operation) noexcept { return operation_writer(operation) <= internal::g_inherited_writers; }
 
-constexpr bool is_kernel(probe::Command command) {
-  static_assert(static_cast<int>(probe::Command::ndrange_kernel) == 1 && static_cast<int>(probe::Command::native_kernel) == 3);
-  return static_cast<std::uint8_t>(command) - 1u <= 2u;
-}
-
 /// Operations that a signal handler submits while its thread is writing: never on record, but their ids must not be another's.
 constexpr std::uint32_t kNestedWriter = 0xff'ffff;
 constinit std::atomic<std::uint64_t> g_nested_operations{0};
@@ -68,7 +64,7 @@ bool is_off(const SegmentHeader& header) noexcept {
 }
 [[gnu::always_inline]] inline bool is_wanted(const SegmentHeader& header, const probe::Operation& operation) noexcept {
   if (header.paused.load(std::memory_order_relaxed) != 0) return false;
-  return !is_kernel(operation.command) || g_filter.is_wanted(operation.kernel);
+  return g_filter.is_wanted(operation);
 }
 
 [[gnu::noinline]] probe::OperationId begin_slowly(const probe::Operation& operation) noexcept {
@@ -389,14 +385,19 @@ void object_ended(probe::ObjectKind kind, probe::Id id) noexcept {
 
 void object(probe::ObjectKind kind, probe::Id id, probe::ObjectEvent event, const void* description) noexcept {
   if (event == probe::ObjectEvent::destroyed) return object_ended(kind, id);
-  if (kind == probe::ObjectKind::kernel && description != nullptr) {
-    const MutexLock lock(g_filter_mutex);
-    g_filter.kernel_created(id, static_cast<const probe::KernelDescription*>(description)->name);
-  }
   const std::vector<std::byte> record = encode_object(kind, id, description);
   if (record.empty()) return;
   // Into the list first: once it is said that something is missing, whoever writes the list must find this there.
   definitions().put(kind, id, record);
+  // Behind that: whoever changes the filter meanwhile finds the object there, or this finds the new filter.
+  if (kind == probe::ObjectKind::kernel || kind == probe::ObjectKind::queue) {
+    const MutexLock lock(g_filter_mutex);
+    if (kind == probe::ObjectKind::queue) {
+      g_filter.queue_created(id);
+    } else {
+      g_filter.kernel_created(id, static_cast<const probe::KernelDescription*>(description)->name);
+    }
+  }
   const Entry entry;
   if (entry.writer() == nullptr || !entry.writer()->append_records(record)) definitions_are_missing();
 }
@@ -469,6 +470,20 @@ void internal::set_wanted(std::uint32_t wanted) noexcept {
 std::uint32_t internal::wanted_now() noexcept { return g_table.wanted.load(std::memory_order_relaxed); }
 
 bool internal::set_kernel_expression(const char* expression) noexcept { return g_filter.set_expression(expression); }
+void internal::set_readers(std::vector<WantedOperations> readers) noexcept {
+  const MutexLock lock(g_filter_mutex);
+  g_filter.set_readers(std::move(readers));
+  if (!g_filter.is_active()) return;
+  const std::vector<std::byte> objects = definitions().copy();
+  for_each_record(objects, [](const RecordHeader& header) {
+    if (header.kind == static_cast<std::uint16_t>(RecordKind::queue)) {
+      g_filter.queue_created(reinterpret_cast<const QueueRecord&>(header).queue);
+    } else if (header.kind == static_cast<std::uint16_t>(RecordKind::kernel)) {
+      const auto& kernel = reinterpret_cast<const KernelRecord&>(header);
+      g_filter.kernel_created(kernel.what, probe::text_of(kernel.name));
+    }
+  });
+}
 void internal::lock_kernel_filter_for_fork() noexcept XPU_NO_THREAD_SAFETY_ANALYSIS { g_filter_mutex.lock(); }
 void internal::unlock_kernel_filter_after_fork() noexcept XPU_NO_THREAD_SAFETY_ANALYSIS { g_filter_mutex.unlock(); }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "xpu/base/export.hpp"
@@ -92,10 +93,18 @@ class XPU_EXPORT DeviceCachingAllocator final : public Allocator {
   void stop_history();
   /// Empty when none is kept.
   History history() const;
+  /// For whoever wants to see a while of a program that may keep a history itself: as `start_history` where none is kept, and the number by
+  /// which `return_history` ends just that one; 0 where one is kept already, which goes on as it is. Errors: those of `start_history`.
+  Result<std::uint64_t> borrow_history(const HistoryOptions& options = {});
+  /// Does nothing for 0, and when somebody started or stopped another history since.
+  void return_history(std::uint64_t borrowed);
   /// Writes snapshot and history of one moment as PyTorch does, for the tools that read its memory snapshots: a pickled dictionary with
   /// segments, device_traces and allocator_settings. The file is there in whole or not at all; memory is needed for the snapshot, not for
   /// the history. Error unavailable when it cannot be written.
   Result<> write_snapshot(const std::string& path) const;
+  /// The same of several allocators in one file, each with the number of its device and of a moment of its own, one behind the other. Those
+  /// that were closed are left out.
+  static Result<> write_snapshots(std::span<const DeviceCachingAllocator* const> allocators, const std::string& path);
   /// Does so at the first out-of-memory from now on; an empty path: not any more. What goes wrong then is logged.
   void write_snapshot_at_out_of_memory(std::string path);
   /// For as long as the allocator lives.

@@ -122,6 +122,7 @@ struct DeviceActivity : Activity {
   bool timed = false;  ///< `duration_ns` is known.
   /// `start_ns` is known as well. Without it `start_ns` is time of the device's own clock, good for differences only.
   bool placed = false;
+  bool ends_late = false;  ///< Surely after the profile was stopped, where that is on record.
   std::uint64_t error_ns = 0;
   std::optional<std::int64_t> queued_ns, submitted_ns;  ///< When the driver took it, and when the device got it.
   /// 0, or the row beside its queue's own on which it overlaps nothing: commands of one queue that ran at the same time have different

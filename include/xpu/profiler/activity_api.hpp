@@ -8,6 +8,7 @@
 
 #include "xpu/base/export.hpp"
 #include "xpu/base/result.hpp"
+#include "xpu/profiler/activity_filter.hpp"
 #include "xpu/profiler/activity_kind.hpp"
 #include "xpu/profiler/external_id.hpp"
 #include "xpu/profiler/record_source.hpp"
@@ -30,9 +31,10 @@ class XPU_EXPORT ActivityApi final : public RecordSource {
   ~ActivityApi() override;
 
   /// Begins to record what these kinds are made of. `with_memory`: allocations as well. `max_bytes`: memory that records may take until
-  /// `disable`; what comes then is dropped and counted. Errors: failed_precondition when it is enabled, or as `LiveCapture::begin` answers
-  /// for this process; unavailable, out_of_host_memory.
-  Result<> enable(ActivityKinds kinds, bool with_memory, std::uint64_t max_bytes);
+  /// `disable`; what comes then is dropped and counted. `filter`: what no session wants is not recorded, what another one wants comes
+  /// along. Errors: invalid_argument for an expression that is none; failed_precondition when it is enabled, or as `LiveCapture::begin`
+  /// answers for this process; unavailable, out_of_host_memory.
+  Result<> enable(ActivityKinds kinds, bool with_memory, std::uint64_t max_bytes, const ActivityFilter& filter = {});
   /// Whether what begins now is recorded. What began before is followed to its end. Neither waits for anything; both do nothing when it is
   /// not enabled, or is already so.
   void pause() noexcept;
@@ -42,6 +44,8 @@ class XPU_EXPORT ActivityApi final : public RecordSource {
   void drop_recorded();
   /// What was recorded until now is no part of it: what began before, and ends later, counts nowhere.
   void discard();
+  /// `pause`, for good: when that was is a record, so that what ends later is told apart.
+  void stop();
   /// Fetches everything that has ended by now, without a wait for what has not.
   void flush();
   /// The same for what was told already: no publisher is asked.

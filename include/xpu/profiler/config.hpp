@@ -9,12 +9,13 @@
 
 #include "xpu/base/export.hpp"
 #include "xpu/base/result.hpp"
+#include "xpu/profiler/activity_filter.hpp"
 #include "xpu/profiler/activity_kind.hpp"
 
 namespace xpu::profiler {
 
 /// What one profile is to be: when, for how long, of what, and where it goes. Each field stands for the key of a configuration file that is
-/// named behind it; they are those of PyTorch's profiler (Kineto).
+/// named behind it; they are those of PyTorch's profiler (Kineto), and beside these some of our own, which begin with XPU_.
 struct Config {
   bool is_enabled = true;                          ///< ACTIVITIES_ENABLED
   ActivityKinds kinds = default_activity_kinds();  ///< ACTIVITY_TYPES
@@ -33,7 +34,13 @@ struct Config {
   bool has_buffer_per_thread = false;  ///< CUPTI_PER_THREAD_BUFFER_ENABLED
   bool shows_stream_waits = true;      ///< ACTIVITIES_DISPLAY_CUDA_SYNC_WAIT_EVENTS
 
-  bool takes_memory_snapshot = false;                        ///< PROFILE_MEMORY
+  /// XPU_KEEP_LATE_COMMANDS: whether sinks get commands that ended only after the stop, flagged. They are counted in any case.
+  bool keeps_late_commands = true;
+  /// XPU_FILTER_KERNELS, XPU_FILTER_LEAST_DURATION_NSECS, XPU_FILTER_QUEUES (a list of numbers): which commands it is about. What no
+  /// session wants by its name or its queue is not recorded, and counted; the rest is left out of what sinks get.
+  ActivityFilter filter = {};
+
+  bool takes_memory_snapshot = false;                        ///< PROFILE_MEMORY: of memory and nothing else, see `Profiler`.
   std::chrono::milliseconds memory_snapshot_duration{1000};  ///< PROFILE_MEMORY_DURATION_MSECS
 
   // What the framework records of its operations.
@@ -79,11 +86,15 @@ XPU_EXPORT Result<> check_config(const Config& config);
 XPU_EXPORT Result<> check_start_time(const Config& config, std::int64_t now_unix_ms);
 
 /// Where the trace of this process goes: `log_file`, or xpu_activities.json in `folder`, with _PID before ".pt.trace.json", else before
-/// ".json", else at the end. A name with a scheme ("proto://...") stays as it is.
+/// ".json", else at the end. "file://PATH" is PATH, any other name with a scheme stays as it is (`outputs.hpp`).
 XPU_EXPORT std::string trace_path(const Config& config, const std::string& folder, std::int64_t pid);
 
 /// The same for a configuration that comes from outside the process: the file must lie in `folder`. A relative `log_file` is one in it.
 /// Error invalid_argument for any other place, for "..", and for a scheme.
 XPU_EXPORT Result<std::string> confined_trace_path(const Config& config, const std::string& folder, std::int64_t pid);
+
+/// Where a memory snapshot of this process goes: memory_snapshot_PID.pickle in the folder of `log_file`, or else in `folder`. It is a file
+/// always: error invalid_argument for a scheme other than "file", and, when `is_confined`, for what `confined_trace_path` refuses.
+XPU_EXPORT Result<std::string> memory_snapshot_path(const Config& config, const std::string& folder, bool is_confined, std::int64_t pid);
 
 }  // namespace xpu::profiler

@@ -35,9 +35,16 @@ struct ThreadDefinition {
 };
 
 /// A device, whichever and however many processes used it: the same name, driver, UUID and PCI address, and the same place among equals.
+/// What the driver does not tell is empty.
 struct DeviceDefinition {
   std::uint32_t index = 0;
   std::string name, driver;
+  std::string vendor, driver_version;
+  std::string uuid;         ///< "00112233-4455-6677-8899-aabbccddeeff".
+  std::string pci_address;  ///< "0000:03:00.0".
+  std::optional<std::uint64_t> total_memory_bytes, max_allocation_bytes, local_memory_bytes, max_work_group_size, compute_units,
+      max_clock_mhz;
+  const DeviceDefinition* parent = nullptr;  ///< The device of which this is a part.
 };
 
 /// The clock of a device as one process saw it.

@@ -20,20 +20,24 @@ enum class Compatibility : std::uint8_t {
   none,
   /// For HTA (HolisticTraceAnalysis), whose launch statistics, queue lengths and critical paths know a launch by CUDA's name: a call that
   /// submits a kernel, a copy or a fill is a cudaLaunchKernel, cudaMemcpyAsync or cudaMemsetAsync, with its own name as the argument "api",
-  /// and calls have the category cuda_runtime.
+  /// and calls have the category cuda_runtime. Commands have the arguments of Kineto's plugin for XPUs beside ours, in numbers: appended
+  /// and submitted with their distance to the start, sycl queue, kernel_id, l0 call, and "memory opration id" as it is spelled there.
   hta,
 };
 
 struct ExportOptions {
-  std::string path;  ///< Compressed when it ends in ".gz" (gzip, level 1). Replaced when it exists: who must not overwrite asks first.
+  /// Compressed when it ends in ".gz" (gzip, level 1). Replaced when it exists: who must not overwrite asks first. "proto://..." is no file
+  /// but for whoever registered the scheme (`outputs.hpp`), whichever function exports.
+  std::string path;
   bool device_only = false;                           ///< Only what ran on devices: no calls, no flows.
   Compatibility compatibility = Compatibility::none;  ///< Of `export_chrome`.
   /// Keys and texts of the trace's head, of a JSON timeline; the keys are none of ours.
   std::vector<std::pair<std::string, std::string>> metadata = {};
   /// Called now and then with the commands written so far and how many there are, from the calling thread.
-  std::function<void(std::uint64_t done, std::uint64_t total)> progress;
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress = nullptr;
 };
 
+/// Of what went to a registered scheme: `path`, `kernels` and `untimed`; the rest is its owner's business and 0.
 struct ExportSummary {
   std::string path;
   std::uint64_t bytes = 0;        ///< Of the file.
@@ -45,7 +49,8 @@ struct ExportSummary {
 };
 
 /// Writes the recording as Kineto-shaped Chrome trace JSON: `path`.tmp first, renamed at the end; on an error neither is left behind.
-/// Errors: unavailable (cannot create, disk full: the sentence names the file and the reason), and what reading gives.
+/// Errors: unavailable (cannot create, disk full: the sentence names the file and the reason), invalid_argument for a scheme that nobody
+/// registered, what its owner's factory and sink return, and what reading gives.
 XPU_EXPORT Result<ExportSummary> export_chrome(const trace::Recording& recording, const ExportOptions& options);
 
 /// Of what a session collected; its other sinks see nothing of it. As often as wanted. Errors: also those of `Session::run`.

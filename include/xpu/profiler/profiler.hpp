@@ -25,8 +25,8 @@ XPU_EXPORT std::string_view to_string(ProfileStage stage) noexcept;
 /// How a profile came out.
 struct ProfileResult {
   bool is_written = false;
-  std::string path = {};     ///< Of the trace, where one was written.
-  ExportSummary trace = {};  ///< Likewise.
+  std::string path = {};     ///< Of the trace or the memory snapshot, where one was written.
+  ExportSummary trace = {};  ///< Of the trace.
   std::string problem = {};  ///< Why there is none, in a sentence: it was cancelled, or could not be recorded or written. Else empty.
   std::vector<std::string> remarks = {};  ///< Sentences about what is not as it was asked for; `Schedule::remarks`.
 };
@@ -42,6 +42,10 @@ class XPU_EXPORT ProfilerObserver {
 
 /// Makes profiles of this process when they are due, and writes their traces, while the program goes on: nothing here waits for a trace
 /// but `wait`. One profile at a time; sessions of others do not disturb it. Thread-safe.
+///
+/// With `Config::takes_memory_snapshot` a profile is of memory and no trace: for `memory_snapshot_duration`, without warm-up, it is noted
+/// what the caching allocators of libxpu's runtime do (`with_stack`: for whom), then their state is written (`memory_snapshot_path`) and
+/// everything is as before. Where nobody has used the runtime when that begins, there is nothing to be noted: the profile is cancelled.
 class XPU_EXPORT Profiler {
  public:
   struct Options {
@@ -60,9 +64,9 @@ class XPU_EXPORT Profiler {
   Profiler(const Profiler&) = delete;
   Profiler& operator=(const Profiler&) = delete;
 
-  /// Plans a profile. Errors: what `Schedule::plan` refuses; invalid_argument for a trace that must not go where it is to;
-  /// failed_precondition when another profile is planned or under way, which stays as it is, or when `is_enabled` is false; unavailable in
-  /// a forked child, and where the system gave no thread.
+  /// Plans a profile. Errors: what `check_config` and `Schedule::plan` refuse; invalid_argument for a trace that must not go where it is
+  /// to; failed_precondition when another profile is planned or under way, which stays as it is, or when `is_enabled` is false; unavailable
+  /// in a forked child, and where the system gave no thread.
   Result<> schedule(const Config& config);
   /// An iteration of the program begins.
   void step();

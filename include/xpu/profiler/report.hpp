@@ -8,6 +8,7 @@
 #include "xpu/base/clock.hpp"
 #include "xpu/base/export.hpp"
 #include "xpu/base/result.hpp"
+#include "xpu/profiler/sink.hpp"
 #include "xpu/trace/recording/recording.hpp"
 
 namespace xpu::profiler {
@@ -153,6 +154,7 @@ struct Report {
     std::int64_t unexplained = 0;
     std::vector<Books> queues;
     std::vector<Pending> pending_commands;  ///< At most 1,000, the oldest first.
+    std::uint64_t left_out = 0;             ///< Recorded, and in no table, because of the session's filter; `filtered` was not recorded.
     std::uint64_t other_records_lost = 0;   ///< Of waits, calls, memory, …: in no other figure.
     /// What a framework transferred to the session at a wrong time or of a wrong kind, and ends of arrows between its operations that are
     /// not shown: in no other figure.
@@ -189,6 +191,8 @@ struct Report {
   std::vector<Range> ranges;        ///< In the order of `ReportOptions::sort`: total (of the device), calls or name.
   std::vector<Memory> memory;
   Conservation conservation;
+  ErrorStatistics errors;
+  std::uint64_t duplicates = 0, orphans = 0;  ///< As in `LinkSummary`.
   std::vector<Loss> losses;
   std::vector<Clock> clocks;
   Overhead overhead;

@@ -26,6 +26,8 @@
 namespace xpu::profiler {
 
 class DeviceAnnotations;
+class Expression;
+class FilteringSink;
 class Participants;
 
 enum class SessionState : std::uint8_t {
@@ -71,7 +73,8 @@ class XPU_EXPORT Session final : public Sink {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  /// Recording begins, for nothing as yet: the first records cost more than those that follow. Errors: those of `ActivityApi::enable`.
+  /// Recording begins, for nothing as yet: the first records cost more than those that follow. Errors: those of `ActivityApi::enable`, and
+  /// invalid_argument for a filter that is no expression.
   Result<> prepare();
   /// While it warms up: gives the memory of what was recorded so far back. Nothing to do in any other state.
   void discard_warm_up();
@@ -152,6 +155,7 @@ class XPU_EXPORT Session final : public Sink {
 
  private:
   Result<> prepare_locked();
+  Sink& filtered_sink() noexcept;  // of a session that is handed over while it goes on
   Result<> expect(SessionState wanted, std::string_view step) const;
   void keep(CpuTrace trace);
   void ask_participants();
@@ -175,6 +179,8 @@ class XPU_EXPORT Session final : public Sink {
   std::optional<DistributedInfo> distributed_info_;
   const std::unique_ptr<Participants> participants_;    // null over a recording
   std::vector<ParticipantReport> participant_reports_;  // as they were at the beginning of the run
+  std::unique_ptr<Expression> wanted_kernels_;  // of the filter, if it names any
+  std::unique_ptr<FilteringSink> filtering_;    // of a session that is handed over while it goes on, where it has a filter
   std::unique_ptr<Linker> linker_;
   std::unique_ptr<SessionStream> stream_;  // once it was advanced
   std::vector<Sink*> sinks_;

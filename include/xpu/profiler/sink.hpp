@@ -13,6 +13,17 @@
 
 namespace xpu::profiler {
 
+/// What was not as it should be, each in a number: 0 where all was. Nothing is left out for it.
+struct ErrorStatistics {
+  std::uint64_t unused_external_ids = 0;  ///< Numbers that the program gave operations that are not on record.
+  std::uint64_t out_of_range = 0;         ///< Commands that surely ended after the profile was stopped: `DeviceActivity::ends_late`.
+  std::uint64_t before_call = 0;          ///< Commands that surely began before the call that submitted them.
+  std::uint64_t unnamed_calls = 0;        ///< Calls of a function that nothing names: they are called "unknown".
+  std::uint64_t unexpected_records = 0;   ///< `orphans` and `duplicates` of the summary. What was under way at the start is of these.
+  std::uint64_t dropped_for_room = 0;     ///< Records of any kind that found no memory: from the first on the profile is not whole.
+  bool operator==(const ErrorStatistics&) const = default;
+};
+
 /// What linking saw, in numbers.
 struct LinkSummary {
   std::uint64_t commands = 0;    ///< Submissions that the driver accepted.
@@ -24,6 +35,9 @@ struct LinkSummary {
   std::uint64_t lost = 0;        ///< Of `commands`: the completion was dropped.
   std::uint64_t orphans = 0;     ///< Completions without a submission.
   std::uint64_t duplicates = 0;  ///< Records of an operation that already had one of the same kind; the first is used.
+  std::uint64_t filtered = 0;    ///< Operations that no session wanted: not recorded, and in no other figure.
+  std::uint64_t left_out = 0;    ///< Of `commands` and `refused`: recorded, and no sink of this session was told, because of its filter.
+  ErrorStatistics errors = {};
 
   std::uint64_t cpu_operations = 0;            ///< Of the framework, that were handed out.
   std::uint64_t discarded_cpu_traces = 0;      ///< `CpuTraceCounts`.

@@ -14,6 +14,9 @@
 namespace xpu::trace {
 
 /// What a capture wants to be told beside the operations themselves; less of it makes a launch cheaper.
+///
+/// `kernels` and `queues` are about the operations themselves. What no capture wants is not recorded, and counted
+/// (`ProcessInfo::filtered`). What another one wants may come along: whoever reads leaves it out.
 struct CaptureOptions {
   bool host_exit_times = true;  ///< When submitting calls returned.
   bool all_ticks = true;        ///< When the driver took an operation and when the device got it, beside its start and end.
@@ -23,6 +26,8 @@ struct CaptureOptions {
   bool annotations = true;
   /// Memory that records may take until they are taken; what comes then is dropped and counted. At least 1 MiB.
   std::uint64_t max_bytes = std::uint64_t{128} << 20;
+  std::string kernels = {};                ///< POSIX extended, searched in the names that drivers give kernels; empty: all.
+  std::vector<std::uint32_t> queues = {};  ///< Ids of those whose commands are wanted; empty: all.
 };
 
 /// Whole records, one after the other, of one thread in the order of writing; 8-byte aligned. Keeps their memory for as long as a copy of
@@ -48,8 +53,8 @@ class XPU_EXPORT RecordBuffer {
 /// Thread-safe: publishers never wait for a capture, whatever is done with it. In a forked child nothing more comes.
 class XPU_EXPORT LiveCapture {
  public:
-  /// Errors: failed_precondition when somebody else listens, or a recording was switched off; unavailable (no address space);
-  /// out_of_host_memory.
+  /// Errors: invalid_argument (too little memory, `kernels` is no expression); failed_precondition when somebody else listens, or a recording
+  /// was switched off; unavailable (no address space); out_of_host_memory.
   static Result<std::unique_ptr<LiveCapture>> begin(const CaptureOptions& options = {});
   /// As `finish`, if nobody did. Buffers that were taken stay.
   ~LiveCapture();

@@ -153,6 +153,20 @@ struct GeometryRecord {
   std::uint64_t offset[3], global[3], local[3];
 };
 
+/// Keys of facts; numbers are never given again. These are of a device, whose id is the `subject`; they stand behind its record.
+enum class FactKey : std::uint32_t {
+  device_vendor = 1,
+  device_driver_version = 2,
+  device_total_memory_bytes = 3,
+  device_max_allocation_bytes = 4,
+  device_local_memory_bytes = 5,
+  device_max_work_group_size = 6,
+  device_compute_units = 7,
+  device_max_clock_mhz = 8,
+};
+/// What the `value` of a fact is.
+enum class FactType : std::uint32_t { number = 1, text = 2 };
+
 struct FactRecord {
   RecordHeader header;
   std::uint64_t subject;

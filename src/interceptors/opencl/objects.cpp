@@ -53,8 +53,18 @@ void describe_device(Device& device, cl_device_id handle) noexcept {
     has_host_timer = device.version >= 21 && ask<cl_ulong>(target().clGetPlatformInfo, platform, CL_PLATFORM_HOST_TIMER_RESOLUTION, 0) != 0;
     append(ask_text(target().clGetPlatformInfo, platform, CL_PLATFORM_NAME, text));
   }
-  append(ask_text(info, handle, CL_DRIVER_VERSION, text));
+  const std::string_view driver_version = ask_text(info, handle, CL_DRIVER_VERSION, text);
+  append(driver_version);
   device.driver = probe::intern({driver, length});
+  const auto id_unless_empty = [](std::string_view known) { return known.empty() ? 0 : probe::intern(known); };
+  device.driver_version = id_unless_empty(driver_version);
+  device.vendor = id_unless_empty(ask_text(info, handle, CL_DEVICE_VENDOR, text));
+  device.total_memory_bytes = ask<cl_ulong>(info, handle, CL_DEVICE_GLOBAL_MEM_SIZE, 0);
+  device.max_allocation_bytes = ask<cl_ulong>(info, handle, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 0);
+  device.local_memory_bytes = ask<cl_ulong>(info, handle, CL_DEVICE_LOCAL_MEM_SIZE, 0);
+  device.max_work_group_size = ask<std::size_t>(info, handle, CL_DEVICE_MAX_WORK_GROUP_SIZE, 0);
+  device.compute_units = ask<cl_uint>(info, handle, CL_DEVICE_MAX_COMPUTE_UNITS, 0);
+  device.max_clock_mhz = ask<cl_uint>(info, handle, CL_DEVICE_MAX_CLOCK_FREQUENCY, 0);
 
   struct Uuid {
     std::uint8_t bytes[CL_UUID_SIZE_KHR];

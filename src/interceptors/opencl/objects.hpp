@@ -24,6 +24,9 @@ struct Device : Tracked<Device, cl_device_id> {
   std::uint8_t uuid[16] = {};
   std::uint32_t pci_domain = 0;
   std::uint8_t pci[4] = {};
+  probe::Id vendor = 0, driver_version = 0;  ///< Text ids.
+  std::uint64_t total_memory_bytes = 0, max_allocation_bytes = 0, local_memory_bytes = 0, max_work_group_size = 0;
+  std::uint32_t compute_units = 0, max_clock_mhz = 0;
   DeviceClock clock;
 };
 

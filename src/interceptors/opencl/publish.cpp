@@ -29,6 +29,14 @@ void publish(const Device& device) noexcept {
   std::copy_n(device.pci, sizeof description.pci, description.pci);
   description.clock_domain = device.clock.domain();
   description.native = native_of(device.handle);
+  description.vendor = probe::text_of(device.vendor);
+  description.driver_version = probe::text_of(device.driver_version);
+  description.total_memory_bytes = device.total_memory_bytes;
+  description.max_allocation_bytes = device.max_allocation_bytes;
+  description.local_memory_bytes = device.local_memory_bytes;
+  description.max_work_group_size = device.max_work_group_size;
+  description.compute_units = device.compute_units;
+  description.max_clock_mhz = device.max_clock_mhz;
   publish_object(probe::ObjectKind::device, device.id, description);
 }
 

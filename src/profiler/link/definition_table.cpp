@@ -1,5 +1,7 @@
 #include "profiler/link/definition_table.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -22,6 +24,41 @@ std::string identity_of(const std::string& name, const std::string& driver, cons
   identity.append(reinterpret_cast<const char*>(&record.pci_domain), sizeof record.pci_domain);
   identity.append(reinterpret_cast<const char*>(record.pci), sizeof record.pci);
   return identity;
+}
+
+std::string uuid_text(const std::uint8_t (&uuid)[16]) {
+  if (std::all_of(std::begin(uuid), std::end(uuid), [](std::uint8_t byte) { return byte == 0; })) return {};
+  std::string text;
+  for (std::size_t byte = 0; byte < sizeof uuid; ++byte) {
+    if (byte == 4 || byte == 6 || byte == 8 || byte == 10) text += '-';
+    text += fmt::format("{:02x}", uuid[byte]);
+  }
+  return text;
+}
+
+std::string pci_text(const trace::DeviceRecord& record) {
+  if ((record.pci_domain | record.pci[0] | record.pci[1] | record.pci[2]) == 0) return {};
+  return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", record.pci_domain, record.pci[0], record.pci[1], record.pci[2]);
+}
+
+/// Where a number of a device goes; null for what is no number, or of a later version.
+std::optional<std::uint64_t>* number_of(DeviceDefinition& device, trace::FactKey key) {
+  switch (key) {
+    case trace::FactKey::device_total_memory_bytes: return &device.total_memory_bytes;
+    case trace::FactKey::device_max_allocation_bytes: return &device.max_allocation_bytes;
+    case trace::FactKey::device_local_memory_bytes: return &device.local_memory_bytes;
+    case trace::FactKey::device_max_work_group_size: return &device.max_work_group_size;
+    case trace::FactKey::device_compute_units: return &device.compute_units;
+    case trace::FactKey::device_max_clock_mhz: return &device.max_clock_mhz;
+    case trace::FactKey::device_vendor:
+    case trace::FactKey::device_driver_version: break;
+  }
+  return nullptr;
+}
+
+bool is_of_device(std::uint32_t key) {
+  return key >= static_cast<std::uint32_t>(trace::FactKey::device_vendor) &&
+         key <= static_cast<std::uint32_t>(trace::FactKey::device_max_clock_mhz);
 }
 
 }  // namespace
@@ -65,6 +102,11 @@ void DefinitionTable::add(std::size_t process_index, const trace::RecordHeader& 
         if (!device.record) device.is_young = is_young;
         device.record = *record;
         device.is_changed = true;
+      }
+      break;
+    case RecordKind::fact:
+      if (const auto* record = record_cast<trace::FactRecord>(header); record != nullptr && is_of_device(record->key)) {
+        process.devices[record->subject].facts.push_back(*record);
       }
       break;
     case RecordKind::queue:
@@ -124,6 +166,7 @@ void DefinitionTable::finish() {
         if (entry.record && !std::exchange(entry.is_young, false)) (this->*make)(index, static_cast<std::uint32_t>(id));
       });
     };
+    find_parents(index);
     make_all(process.threads, &DefinitionTable::thread);
     make_all(process.queues, &DefinitionTable::queue);
     make_all(process.kernels, &DefinitionTable::kernel);
@@ -139,6 +182,30 @@ bool DefinitionTable::has_queue(std::size_t process, std::uint32_t id) const noe
 std::string_view DefinitionTable::text(std::size_t process, std::uint32_t id) const {
   const Text* text = id == 0 ? nullptr : processes_[process].texts.find(id);
   return text == nullptr ? std::string_view() : text->text;
+}
+
+/// When a device is described several times, or in several processes, what was known first stays.
+void DefinitionTable::add_facts(DeviceDefinition& device, std::size_t process, const Device& entry) const {
+  for (const trace::FactRecord& fact : entry.facts) {
+    const auto key = static_cast<trace::FactKey>(fact.key);
+    if (fact.type == static_cast<std::uint32_t>(trace::FactType::text)) {
+      std::string& place = key == trace::FactKey::device_vendor ? device.vendor : device.driver_version;
+      const bool is_text = key == trace::FactKey::device_vendor || key == trace::FactKey::device_driver_version;
+      if (is_text && place.empty()) place = text(process, static_cast<std::uint32_t>(fact.value));
+    } else if (std::optional<std::uint64_t>* place = number_of(device, key)) {
+      if (!*place) *place = fact.value;
+    }
+  }
+}
+
+/// Once all devices of the process are there. A damaged file may name any id.
+void DefinitionTable::find_parents(std::size_t process) {
+  processes_[process].devices.for_each([&](std::uint64_t, Device& entry) {
+    if (!entry.record || entry.definition == nullptr || entry.record->parent == 0) return;
+    const Device* parent = processes_[process].devices.find(entry.record->parent);
+    if (parent == nullptr || parent->definition == nullptr || parent->definition == entry.definition) return;
+    definitions_.devices[entry.definition->index].parent = parent->definition;
+  });
 }
 
 DefinitionTable::Device& DefinitionTable::device(std::size_t process, std::uint32_t id) {
@@ -160,8 +227,11 @@ DefinitionTable::Device& DefinitionTable::device(std::size_t process, std::uint3
     made.index = static_cast<std::uint32_t>(definitions_.devices.size() - 1);
     made.name = name.empty() ? "unknown device" : name;
     made.driver = driver;
+    made.uuid = uuid_text(record.uuid);
+    made.pci_address = pci_text(record);
     merged = &made;
   }
+  add_facts(definitions_.devices[merged->index], process, entry);
   entry.definition = merged;
 
   ClockDefinition& clock = definitions_.clocks.emplace_back();
@@ -319,7 +389,10 @@ const GeometryDefinition* DefinitionTable::geometry(std::size_t process, std::ui
 
 const NameDefinition& DefinitionTable::name(std::size_t process, std::uint32_t string) {
   Text* text = string == 0 ? nullptr : processes_[process].texts.find(string);
-  if (text == nullptr || !text->known) return intern("unknown");
+  if (text == nullptr || !text->known) {
+    if (unnamed_ == nullptr) unnamed_ = &make_name("unknown");
+    return *unnamed_;
+  }
   if (text->definition == nullptr) text->definition = &intern(text->text);
   return *text->definition;
 }
@@ -327,10 +400,15 @@ const NameDefinition& DefinitionTable::name(std::size_t process, std::uint32_t s
 const NameDefinition& DefinitionTable::intern(std::string_view text) {
   const auto found = names_.find(text);
   if (found != names_.end()) return *found->second;
+  const NameDefinition& made = make_name(text);
+  names_.emplace(made.text, &made);
+  return made;
+}
+
+const NameDefinition& DefinitionTable::make_name(std::string_view text) {
   NameDefinition& made = definitions_.names.emplace_back();
   made.index = static_cast<std::uint32_t>(definitions_.names.size() - 1);
   made.text = text;
-  names_.emplace(made.text, &made);
   return made;
 }
 

@@ -50,7 +50,7 @@ class DefinitionTable {
   const KernelDefinition& kernel(std::size_t process, std::uint32_t id);
   const DeviceDefinition* find_device(std::size_t process, std::uint32_t id) { return id == 0 ? nullptr : device(process, id).definition; }
   const GeometryDefinition* geometry(std::size_t process, std::uint32_t id);  ///< Null for 0 and for what nothing describes.
-  const NameDefinition& name(std::size_t process, std::uint32_t string);      ///< "unknown" for 0 and for what nothing describes.
+  const NameDefinition& name(std::size_t process, std::uint32_t string);      ///< `unnamed` for 0 and for what nothing describes.
   const NameDefinition& name(std::string_view text) { return intern(text); }
   /// By the system's number, of the process's threads that are described; a new one where there is none.
   const ThreadDefinition& thread_of_system(std::size_t process, std::uint32_t os_thread);
@@ -58,6 +58,8 @@ class DefinitionTable {
   ThreadDefinition& add_thread(const ProcessDefinition& process, std::uint32_t os_thread);
   /// Does nothing where the program named it. Before an activity points to it.
   void name_thread(std::size_t process, std::uint32_t os_thread, std::string_view name);
+  /// "unknown", which is no name that anything has; null as long as nothing needed it.
+  const NameDefinition* unnamed() const noexcept { return unnamed_; }
 
   const DeviceClock& clock(const ClockDefinition& clock) const { return clocks_[clock.index]; }
   void set_error(const ClockDefinition& clock, std::uint64_t median_ns, std::uint64_t max_ns);
@@ -81,6 +83,7 @@ class DefinitionTable {
   };
   struct Device {
     std::optional<trace::DeviceRecord> record;
+    std::vector<trace::FactRecord> facts;
     std::vector<trace::ClockPoint> points;
     std::size_t readings = 0;      ///< All that there were.
     std::size_t own_readings = 0;  ///< Of them, those in which the driver itself says which host clock its clock is.
@@ -109,12 +112,15 @@ class DefinitionTable {
   }
   void add_text(Process& process, const trace::StringRecord& record);
   void add_reading(std::size_t process, const trace::ClockReadingRecord& record, bool is_young);
+  void add_facts(DeviceDefinition& device, std::size_t process, const Device& entry) const;
+  void find_parents(std::size_t process);
   std::string_view text(std::size_t process, std::uint32_t id) const;
   Device& device(std::size_t process, std::uint32_t id);
   void make_clock(std::size_t process, Device& entry);
   static void thin_out(std::vector<trace::ClockPoint>& points);
   const NameDefinition& intern(std::string_view text);
   ThreadDefinition& made_thread_of_system(std::size_t process, std::uint32_t os_thread);
+  const NameDefinition& make_name(std::string_view text);
 
   const std::vector<trace::ProcessInfo>& source_processes_;
   const std::size_t most_readings_;
@@ -123,6 +129,7 @@ class DefinitionTable {
   std::unordered_map<std::string, const DeviceDefinition*> devices_by_identity_;
   std::vector<std::unordered_map<std::string, std::uint32_t>> equal_devices_;  // per process: how many of an identity there are
   std::unordered_map<std::string_view, const NameDefinition*> names_;
+  const NameDefinition* unnamed_ = nullptr;
   Definitions definitions_;
 };
 

@@ -11,6 +11,7 @@ void ExternalIds::add(std::size_t process, const trace::ExternalCorrelationRecor
   Writer& writer = processes_[process][trace::operation_writer(record.operation)];
   writer.counters.push_back(trace::operation_counter(record.operation));
   writer.ids.push_back({record.external_id, record.family});
+  ++size_;
 }
 
 void ExternalIds::sort() {

@@ -17,6 +17,8 @@ class ExternalIds {
   explicit ExternalIds(std::size_t processes) : processes_(processes) {}
 
   void add(std::size_t process, const trace::ExternalCorrelationRecord& record);
+  /// Of all that were added.
+  std::uint64_t size() const noexcept { return size_; }
   /// Once, after everything was added.
   void sort();
   /// Those of an operation, in the order in which they were written; they stay where they are as long as this object lives. Empty for most.
@@ -30,6 +32,7 @@ class ExternalIds {
   static void sort(Writer& writer);
 
   std::vector<PagedIndex<Writer, 4>> processes_;
+  std::uint64_t size_ = 0;
 };
 
 }  // namespace xpu::profiler

@@ -18,6 +18,7 @@ constexpr std::array kFirstPass = {RecordKind::string,
                                    RecordKind::process,
                                    RecordKind::thread,
                                    RecordKind::device,
+                                   RecordKind::fact,
                                    RecordKind::queue,
                                    RecordKind::kernel,
                                    RecordKind::geometry,
@@ -26,7 +27,8 @@ constexpr std::array kFirstPass = {RecordKind::string,
                                    RecordKind::loss,
                                    RecordKind::operation_completed,
                                    RecordKind::copy_detail,
-                                   RecordKind::external_correlation};
+                                   RecordKind::external_correlation,
+                                   RecordKind::session};
 constexpr std::array kHintPass = {RecordKind::operation_submitted};
 constexpr std::array kSecondPass = {RecordKind::operation_submitted,
                                     RecordKind::api_call,
@@ -113,6 +115,8 @@ Result<> Linker::Impl::second_pass(Sink& sink) {
   linking.hand_over_hung_calls(sink);
   annotations.hand_over(sink);
   linking.summary.orphans = linking.completions.size() - linking.summary.linked;
+  linking.summary.errors.unused_external_ids = linking.external_ids.size() - linking.external_ids_used;
+  linking.finish_summary();
   return {};
 }
 

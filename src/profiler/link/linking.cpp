@@ -56,7 +56,14 @@ Linking::Linking(const RecordSource& record_source, std::size_t most_readings)
       completions(record_source.processes().size()),
       external_ids(record_source.processes().size()),
       lost(record_source.processes().size()),
-      threads_(record_source.processes().size()) {}
+      threads_(record_source.processes().size()),
+      stops_ns_(record_source.processes().size()) {}
+
+void Linking::finish_summary() {
+  summary.filtered = 0;
+  for (const trace::ProcessInfo& process : source.processes()) summary.filtered += process.filtered;
+  summary.errors.unexpected_records = summary.orphans + summary.duplicates;
+}
 
 SessionInfo Linking::info() const {
   SessionInfo info;
@@ -80,6 +87,9 @@ void Linking::read(std::size_t process, const trace::RecordHeader& header, Compl
       break;
     case RecordKind::loss:
       if (const auto* loss = record_cast<trace::LossRecord>(header)) lost.add(process, *loss);
+      break;
+    case RecordKind::session:
+      if (const auto* session = record_cast<trace::SessionRecord>(header)) see_stop(process, *session);
       break;
     default: definitions.add(process, header, (age & Completion::kYoung) != 0);
   }
@@ -131,6 +141,7 @@ void Linking::hand_over(std::size_t process, const trace::OperationSubmittedReco
   call.failed = (record.header.flags & trace::kFlagFailed) != 0;
   call.duration_known = set_host_times(call, record.enter_ns, (record.header.flags & trace::kFlagExitUnknown) ? 0 : record.exit_ns);
   call.external_ids = external_ids.find(process, record.operation);
+  external_ids_used += call.external_ids.size();
   saw_return(process, record.thread, record.enter_ns);
   hand_over_external_ids(call, sink);
   hand_over_call(call, sink);
@@ -150,6 +161,8 @@ void Linking::hand_over_external_ids(const RuntimeActivity& call, Sink& sink) {
 }
 
 void Linking::hand_over_call(const RuntimeActivity& call, Sink& sink) {
+  if (call.api == definitions.unnamed()) [[unlikely]]
+    ++summary.errors.unnamed_calls;
   if (!is_of_driver(call.api->text)) return sink.handle_runtime_activity(call);
   sink.handle_driver_activity(DriverActivity{call});
 }
@@ -193,6 +206,7 @@ void Linking::complete(DeviceActivity& activity, std::size_t process, const trac
     activity.queued_ns = completion->start_ns - static_cast<std::int64_t>(completion->queued_before_ns);
   if (completion->has(Completion::kSubmit))
     activity.submitted_ns = completion->start_ns - static_cast<std::int64_t>(completion->submit_before_ns);
+  if (activity.placed) check_times(activity, process);
 }
 
 void Linking::hand_over_command(std::size_t process, const trace::OperationSubmittedRecord& record, const RuntimeActivity& call,
@@ -312,6 +326,8 @@ void Linking::hand_over(std::size_t process, const trace::LossRecord& record, Si
   loss.cause = record.cause;
   loss.count = record.count;
   loss.commands = (record.header.flags & trace::kFlagNotOperation) == 0;
+  const auto cause = static_cast<probe::LossCause>(record.cause);
+  if (cause == probe::LossCause::no_chunk || cause == probe::LossCause::ring_full) summary.errors.dropped_for_room += record.count;
   sink.handle_loss_activity(loss);
 }
 
@@ -322,6 +338,22 @@ void Linking::hand_over(std::size_t process, const trace::OverheadRecord& record
   overhead.count = record.count;
   set_host_times(overhead, record.begin_ns, record.end_ns);
   sink.handle_overhead_activity(overhead);
+}
+
+void Linking::see_stop(std::size_t process, const trace::SessionRecord& record) {
+  if (process >= stops_ns_.size() || record.what != static_cast<std::uint32_t>(trace::SessionEvent::stop)) return;
+  stops_ns_[process] = std::max(stops_ns_[process], record.time_ns);
+}
+
+/// Only what is surely so counts: within the error of the clock a command may have been in order, and in time.
+void Linking::check_times(DeviceActivity& activity, std::size_t process) {
+  const auto error_ns = static_cast<std::int64_t>(activity.error_ns);
+  // The call that submitted it, never one that another layer made of it.
+  if (activity.start_ns + error_ns < activity.call->start_ns) ++summary.errors.before_call;
+  if (stops_ns_[process] == 0) return;
+  const auto end_ns = activity.start_ns + static_cast<std::int64_t>(activity.duration_ns);
+  activity.ends_late = end_ns - error_ns > static_cast<std::int64_t>(stops_ns_[process]);
+  if (activity.ends_late) ++summary.errors.out_of_range;
 }
 
 void Linking::see_begin(std::size_t process, const trace::CallBeginRecord& record) {

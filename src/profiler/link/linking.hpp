@@ -40,6 +40,8 @@ class Linking {
   static bool is_refused(const trace::OperationSubmittedRecord& record) {
     return (record.header.flags & trace::kFlagFailed) != 0 && record.queue_sequence == 0;
   }
+  /// What follows from other figures: at the end.
+  void finish_summary();
   SessionInfo info() const;
   std::size_t processes() const noexcept { return threads_.size(); }
 
@@ -50,6 +52,7 @@ class Linking {
   LostCompletions lost;
   AnnotationPairing annotations;  ///< Where there are no `ranges`.
   LinkSummary summary;
+  std::uint64_t external_ids_used = 0;
   /// Where all records are there: in which range a call was made, and by which operation of a framework. Else null.
   AnnotationTable* ranges = nullptr;
   CpuOperations* operations = nullptr;
@@ -61,6 +64,8 @@ class Linking {
   void hand_over(std::size_t process, const trace::LossRecord& record, Sink& sink);
   void hand_over(std::size_t process, const trace::OverheadRecord& record, Sink& sink);
   void see_begin(std::size_t process, const trace::CallBeginRecord& record);
+  void see_stop(std::size_t process, const trace::SessionRecord& record);
+  void check_times(DeviceActivity& activity, std::size_t process);
 
   void hand_over_external_ids(const RuntimeActivity& call, Sink& sink);
   void hand_over_call(const RuntimeActivity& call, Sink& sink);
@@ -79,6 +84,7 @@ class Linking {
   }
 
   std::vector<PagedIndex<ThreadState, 16>> threads_;
+  std::vector<std::uint64_t> stops_ns_;  // of the profile, by process; 0: it has no end that is on record
   std::uint32_t next_correlation_ = 1;
 };
 

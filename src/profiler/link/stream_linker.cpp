@@ -58,6 +58,10 @@ Result<LinkSummary> StreamLinker::finish(const Round& round, Sink& sink) {
   linking_.hand_over_hung_calls(sink);
   linking_.annotations.hand_over_all(sink);
   CompletionIndex::set_errors(linking_.definitions, placing_);
+  trace::for_each_record(rest_.unclaimed, [&](const trace::RecordHeader& header) {
+    if (static_cast<RecordKind>(header.kind) == RecordKind::external_correlation) ++linking_.summary.errors.unused_external_ids;
+  });
+  linking_.finish_summary();
   XPU_TRY(sink.end(linking_.summary));
   return linking_.summary;
 }

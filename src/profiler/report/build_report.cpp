@@ -1,7 +1,5 @@
 #include "profiler/report/build_report.hpp"
 
-#include <regex.h>
-
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -10,40 +8,13 @@
 #include <tuple>
 #include <utility>
 
+#include "profiler/expression.hpp"
 #include "profiler/report/report_sink.hpp"
 #include "profiler/time_difference.hpp"
 #include "xpu/profiler/session.hpp"
 
 namespace xpu::profiler {
 namespace {
-
-/// A POSIX extended expression, compiled. std::regex throws and is slow.
-class Expression {
- public:
-  static Result<std::unique_ptr<Expression>> compile(const std::string& text) {
-    std::unique_ptr<Expression> expression(new Expression);
-    const int status = ::regcomp(&expression->compiled_, text.c_str(), REG_EXTENDED | REG_NOSUB);
-    if (status == 0) {
-      expression->ready_ = true;
-      return expression;
-    }
-    char reason[128] = "";
-    ::regerror(status, &expression->compiled_, reason, sizeof reason);
-    return Error{ErrorCode::invalid_argument, "'" + text + "' is not a regular expression: " + reason};
-  }
-  ~Expression() {
-    if (ready_) ::regfree(&compiled_);
-  }
-  Expression(const Expression&) = delete;
-  Expression& operator=(const Expression&) = delete;
-
-  bool found_in(const std::string& text) const { return ::regexec(&compiled_, text.c_str(), 0, nullptr, 0) == 0; }
-
- private:
-  Expression() = default;
-  regex_t compiled_{};
-  bool ready_ = false;
-};
 
 using Figure = std::uint64_t (*)(const Report::Kernel&);
 struct SortOrder {
@@ -176,6 +147,9 @@ Result<Report> build_report(Session& session, const trace::Conservation& books, 
   const RecordSource& source = session.source();
 
   Report report = figures.take_report();
+  report.errors = linked.errors;
+  report.duplicates = linked.duplicates;
+  report.orphans = linked.orphans;
   if (wanted != nullptr) {
     std::erase_if(report.kernels,
                   [&](const Report::Kernel& kernel) { return !wanted->found_in(kernel.name) && !wanted->found_in(kernel.raw_name); });
@@ -192,6 +166,7 @@ Result<Report> build_report(Session& session, const trace::Conservation& books, 
   for (const ParticipantReport& participant : session.participants()) {
     for (const std::string& error : participant.errors) report.participant_errors.push_back(participant.name + ": " + error);
   }
+  report.conservation.left_out = linked.left_out;
   const auto start_ns = static_cast<std::int64_t>(source.manifest().start_monotonic_ns);
   for (PendingNames::Named& command : pending.take()) {
     report.conservation.pending_commands.push_back(

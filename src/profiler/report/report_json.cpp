@@ -114,6 +114,7 @@ void write_conservation(JsonWriter& out, const Report::Conservation& conservatio
   out.member("lost", conservation.lost);
   out.member("pending", conservation.pending);
   out.member("filtered", conservation.filtered);
+  out.member("left_out", conservation.left_out);
   out.member("untimed", conservation.untimed);
   out.member("failed", conservation.failed);
   out.member("refused", conservation.refused);
@@ -139,6 +140,20 @@ void write_conservation(JsonWriter& out, const Report::Conservation& conservatio
     out.member("queue", pending.queue);
     out.member("enter_ns", pending.enter_ns);
   });
+  out.end_object();
+}
+
+void write_errors(JsonWriter& out, const Report& report) {
+  out.key("errors");
+  out.begin_object();
+  out.member("unused_external_ids", report.errors.unused_external_ids);
+  out.member("out_of_range", report.errors.out_of_range);
+  out.member("before_call", report.errors.before_call);
+  out.member("unnamed_calls", report.errors.unnamed_calls);
+  out.member("unexpected_records", report.errors.unexpected_records);
+  out.member("dropped_for_room", report.errors.dropped_for_room);
+  out.member("duplicates", report.duplicates);
+  out.member("orphans", report.orphans);
   out.end_object();
 }
 
@@ -212,6 +227,7 @@ std::string report_json(const Report& report) {
     });
     out.raw("\n");
     write_conservation(out, report.conservation);
+    write_errors(out, report);
     array(out, "losses", report.losses, [&](const Report::Loss& loss) {
       out.member("cause", loss.cause);
       out.member("process", loss.pid);

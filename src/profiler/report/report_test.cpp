@@ -447,8 +447,8 @@ TEST(ReportJsonTest, HasEveryFieldOfTheSchema) {
   const auto has = [](const Json& object, std::initializer_list<const char*> keys) {
     for (const char* key : keys) EXPECT_TRUE(object.contains(key)) << key;
   };
-  has(json,
-      {"program", "processes", "devices", "kernels", "copies", "fills", "api", "memory", "conservation", "losses", "clocks", "overhead"});
+  has(json, {"program", "processes", "devices", "kernels", "copies", "fills", "api", "memory", "conservation", "errors", "losses", "clocks",
+             "overhead"});
   has(json["program"], {"argv", "exit_code", "signal", "wall_ns"});
   has(json["processes"][0], {"pid", "name", "rank", "command"});
   has(json["devices"][0], {"id", "name", "driver", "busy_ns", "idle_ns", "span_ns"});

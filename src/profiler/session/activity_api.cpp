@@ -4,9 +4,11 @@
 #include <utility>
 
 #include "base/external_correlation.hpp"
+#include "base/probe.hpp"
 #include "profiler/session/capture_options.hpp"
 #include "profiler/session/participants.hpp"
 #include "profiler/session/unfinished_operations.hpp"
+#include "xpu/base/clock.hpp"
 #include "xpu/trace/records.hpp"
 
 namespace xpu::profiler {
@@ -21,7 +23,7 @@ bool contains_any(ActivityKinds kinds, ActivityKinds wanted) { return !(kinds & 
 
 }  // namespace
 
-trace::CaptureOptions capture_options(ActivityKinds kinds, bool with_memory, std::uint64_t max_bytes) {
+trace::CaptureOptions capture_options(ActivityKinds kinds, bool with_memory, std::uint64_t max_bytes, const ActivityFilter& filter) {
   trace::CaptureOptions options;
   options.calls = contains_any(kinds, kCallKinds);
   options.host_exit_times = options.calls;
@@ -29,15 +31,17 @@ trace::CaptureOptions capture_options(ActivityKinds kinds, bool with_memory, std
   options.annotations = contains_any(kinds, {ActivityKind::user_annotation, ActivityKind::gpu_user_annotation});
   options.memory = with_memory;
   options.max_bytes = max_bytes;
+  options.kernels = filter.kernels;
+  options.queues = filter.queues;
   return options;
 }
 
 ActivityApi::ActivityApi() : unfinished_(std::make_unique<UnfinishedOperations>()) {}
 ActivityApi::~ActivityApi() = default;
 
-Result<> ActivityApi::enable(ActivityKinds kinds, bool with_memory, std::uint64_t max_bytes) {
+Result<> ActivityApi::enable(ActivityKinds kinds, bool with_memory, std::uint64_t max_bytes, const ActivityFilter& filter) {
   if (is_enabled()) return Error{ErrorCode::failed_precondition, "activities are collected already"};
-  XPU_TRY_ASSIGN(capture_, trace::LiveCapture::begin(capture_options(kinds, with_memory, max_bytes)));
+  XPU_TRY_ASSIGN(capture_, trace::LiveCapture::begin(capture_options(kinds, with_memory, max_bytes, filter)));
   manifest_ = capture_->manifest();
   processes_ = {capture_->process()};
   buffers_.clear();
@@ -78,6 +82,17 @@ void ActivityApi::discard() {
   capture_->pause();
   drop_recorded();
   capture_->resume();
+}
+
+void ActivityApi::stop() {
+  if (!is_enabled()) return;
+  capture_->pause();
+  trace::SessionRecord record{};
+  record.header = {static_cast<std::uint16_t>(trace::RecordKind::session), sizeof record, 0};
+  record.time_ns = now_ns(probe::clock_domain());
+  record.what = static_cast<std::uint32_t>(trace::SessionEvent::stop);
+  const auto* bytes = reinterpret_cast<const std::byte*>(&record);
+  buffers_.emplace_back(std::vector<std::byte>(bytes, bytes + sizeof record));
 }
 
 void ActivityApi::fetch() {

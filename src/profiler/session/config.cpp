@@ -11,7 +11,9 @@
 #include <system_error>
 #include <utility>
 
+#include "profiler/expression.hpp"
 #include "xpu/base/text.hpp"
+#include "xpu/profiler/outputs.hpp"
 
 namespace xpu::profiler {
 namespace {
@@ -121,6 +123,28 @@ std::string_view read_kinds(Config& config, std::string_view text) {
   return {};
 }
 
+std::string_view read_kernels(Config& config, std::string_view text) {
+  config.filter.kernels = text;
+  return {};
+}
+
+std::string_view read_least_duration(Config& config, std::string_view text) {
+  std::uint32_t nanoseconds = 0;
+  if (!read_small_number(text, nanoseconds)) return kAllowedNumber;
+  config.filter.least_duration = std::chrono::nanoseconds(nanoseconds);
+  return {};
+}
+
+std::string_view read_queues(Config& config, std::string_view text) {
+  config.filter.queues.clear();
+  for (const std::string_view item : list_of(text)) {
+    std::uint32_t queue = 0;
+    if (!read_small_number(item, queue) || queue == 0) return "a list, separated by commas, of whole numbers from 1 to 2147483647";
+    config.filter.queues.push_back(queue);
+  }
+  return {};
+}
+
 std::string_view read_nothing(Config&, std::string_view) { return {}; }
 
 // --- Keys ---
@@ -130,7 +154,7 @@ struct Key {
   std::string_view (*read)(Config& config, std::string_view text);
 };
 
-constexpr std::array<Key, 37> kKeys = {{
+constexpr std::array<Key, 41> kKeys = {{
     {"ACTIVITIES_ENABLED", read_flag<&Config::is_enabled>},
     {"ACTIVITY_TYPES", read_kinds},
     {"ACTIVITIES_LOG_FILE", read_text<&Config::log_file>},
@@ -168,6 +192,10 @@ constexpr std::array<Key, 37> kKeys = {{
     {"XPUPTI_PROFILER_ENABLE_PER_KERNEL", read_flag<&Config::scopes_are_kernels>},
     {"XPUPTI_PROFILER_MAX_SCOPES", read_whole_or_nothing<&Config::max_scopes>},
     {"XPUPTI_PROFILER_DEVICES", read_nothing},
+    {"XPU_KEEP_LATE_COMMANDS", read_flag<&Config::keeps_late_commands>},
+    {"XPU_FILTER_KERNELS", read_kernels},
+    {"XPU_FILTER_LEAST_DURATION_NSECS", read_least_duration},
+    {"XPU_FILTER_QUEUES", read_queues},
 }};
 
 const Key* find_key(std::string_view name) {
@@ -234,7 +262,8 @@ class Parser {
   std::array<std::size_t, kKeys.size()> lines_ = {};  // that gave each key; 0 = none
 };
 
-bool has_scheme(std::string_view path) { return path.find("://") != std::string_view::npos; }
+/// Wherever it stands: what comes from outside the process gets no benefit of the doubt.
+bool may_have_scheme(std::string_view path) { return path.find("://") != std::string_view::npos; }
 
 }  // namespace
 
@@ -252,6 +281,14 @@ Result<> check_config(const Config& config) {
     return refused("ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS is {}; allowed is at least 1", config.daemon_interval.count());
   }
   if (config.max_buffer_mib == 0) return refused("ACTIVITIES_MAX_GPU_BUFFER_SIZE_MB is 0; allowed is at least 1");
+  if (config.filter.least_duration.count() < 0) {
+    return refused("XPU_FILTER_LEAST_DURATION_NSECS is {}; allowed is 0 or more", config.filter.least_duration.count());
+  }
+  if (!config.filter.kernels.empty()) {
+    if (const auto expression = Expression::compile(config.filter.kernels); !expression) {
+      return refused("XPU_FILTER_KERNELS: {}", printable(expression.error().message));
+    }
+  }
   if (config.takes_memory_snapshot && config.memory_snapshot_duration.count() <= 0) {
     return refused("PROFILE_MEMORY_DURATION_MSECS is {}; allowed is at least 1", config.memory_snapshot_duration.count());
   }
@@ -264,8 +301,9 @@ Result<> check_start_time(const Config& config, std::int64_t now_unix_ms) {
 }
 
 std::string trace_path(const Config& config, const std::string& folder, std::int64_t pid) {
-  if (has_scheme(config.log_file)) return config.log_file;
-  std::string path = config.log_file.empty() ? (std::filesystem::path(folder) / "xpu_activities.json").string() : config.log_file;
+  if (!output_scheme(config.log_file).empty()) return config.log_file;
+  std::string path(without_file_scheme(config.log_file));
+  if (path.empty()) path = (std::filesystem::path(folder) / "xpu_activities.json").string();
   std::size_t position = path.size();
   for (const std::string_view suffix : {".pt.trace.json", ".json"}) {
     if (!path.ends_with(suffix)) continue;
@@ -280,12 +318,25 @@ Result<std::string> confined_trace_path(const Config& config, const std::string&
   const bool climbs = std::find(asked.begin(), asked.end(), "..") != asked.end();
   const std::filesystem::path file = asked.is_absolute() ? asked : std::filesystem::path(folder) / asked;
   const std::string inside = (std::filesystem::path(folder) / "").lexically_normal().string();
-  if (has_scheme(config.log_file) || climbs || !file.lexically_normal().string().starts_with(inside)) {
+  if (may_have_scheme(config.log_file) || climbs || !file.lexically_normal().string().starts_with(inside)) {
     return refused("ACTIVITIES_LOG_FILE is '{}'; allowed is a file in {}", printable(config.log_file), printable(folder));
   }
   Config confined = config;
   if (!config.log_file.empty()) confined.log_file = file.lexically_normal().string();
   return trace_path(confined, folder, pid);
+}
+
+Result<std::string> memory_snapshot_path(const Config& config, const std::string& folder, bool is_confined, std::int64_t pid) {
+  if (!output_scheme(config.log_file).empty()) {
+    return refused("ACTIVITIES_LOG_FILE is '{}'; allowed for PROFILE_MEMORY is a file", printable(config.log_file));
+  }
+  std::string trace;
+  if (is_confined) {
+    XPU_TRY_ASSIGN(trace, confined_trace_path(config, folder, pid));
+  } else {
+    trace = trace_path(config, folder, pid);
+  }
+  return (std::filesystem::path(trace).parent_path() / fmt::format("memory_snapshot_{}.pickle", pid)).string();
 }
 
 }  // namespace xpu::profiler

@@ -155,13 +155,17 @@ TEST(TracePathTest, TheProcessIsNamedBeforeTheEnding) {
   EXPECT_EQ(trace_path({.log_file = "/b/a.json"}, "/traces", 42), "/b/a_42.json");
   EXPECT_EQ(trace_path({.log_file = "a.json.gz"}, "/traces", 42), "a.json.gz_42");
   EXPECT_EQ(trace_path({.log_file = "proto://x/a.json"}, "/traces", 42), "proto://x/a.json");
+  EXPECT_EQ(trace_path({.log_file = "file:///x/a.json"}, "/traces", 42), "/x/a_42.json");
+  EXPECT_EQ(trace_path({.log_file = "file://"}, "/traces", 42), "/traces/xpu_activities_42.json");
+  EXPECT_EQ(trace_path({.log_file = "/x/a://b.json"}, "/traces", 42), "/x/a://b_42.json") << "a folder with a strange name";
 }
 
 TEST(TracePathTest, AConfigurationFromOutsideStaysInItsFolder) {
   EXPECT_EQ(confined_trace_path({}, "/traces", 42).value(), "/traces/xpu_activities_42.json");
   EXPECT_EQ(confined_trace_path({.log_file = "run/a.json"}, "/traces", 42).value(), "/traces/run/a_42.json");
   EXPECT_EQ(confined_trace_path({.log_file = "/traces/./a.json"}, "/traces/", 42).value(), "/traces/a_42.json");
-  for (const char* file : {"/tracesx/a.json", "/etc/passwd", "../a.json", "/traces/../a.json", "x/../a.json", "proto://a", ".."}) {
+  for (const char* file : {"/tracesx/a.json", "/etc/passwd", "../a.json", "/traces/../a.json", "x/../a.json", "proto://a", "file://a",
+                           "/traces/a://b", ".."}) {
     const Result<std::string> path = confined_trace_path({.log_file = file}, "/traces", 42);
     ASSERT_FALSE(path.has_value()) << file;
     EXPECT_EQ(path.error().code, ErrorCode::invalid_argument);
@@ -181,6 +185,44 @@ TEST(ActivityKindTest, NamesAndNumbersAreThoseOfTraces) {
   EXPECT_EQ(find_activity_kind("Kernel"), std::nullopt);
   EXPECT_EQ(find_activity_kind(""), std::nullopt);
   EXPECT_FALSE(default_activity_kinds().contains(ActivityKind::xpu_driver));
+}
+
+TEST(ProfilerConfigTest, FiltersAreKeysOfOurOwn) {
+  const Result<ParsedConfig> parsed = parse_config(
+      "XPU_FILTER_KERNELS=^(gemm|conv)_.*=$\nXPU_FILTER_LEAST_DURATION_NSECS=2500\nXPU_FILTER_QUEUES= 1, 3 \nXPU_KEEP_LATE_COMMANDS=no");
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_TRUE(parsed->warnings.empty());
+  EXPECT_EQ(parsed->config.filter.kernels, "^(gemm|conv)_.*=$");
+  EXPECT_EQ(parsed->config.filter.least_duration.count(), 2'500);
+  EXPECT_EQ(parsed->config.filter.queues, (std::vector<std::uint32_t>{1, 3}));
+  EXPECT_FALSE(parsed->config.keeps_late_commands);
+  EXPECT_TRUE(Config().filter.is_empty());
+  EXPECT_TRUE(Config().keeps_late_commands);
+  for (const char* refused : {"XPU_FILTER_KERNELS=gemm[", "XPU_FILTER_LEAST_DURATION_NSECS=-1", "XPU_FILTER_QUEUES=0",
+                              "XPU_FILTER_QUEUES=1,x", "XPU_KEEP_LATE_COMMANDS=perhaps"}) {
+    const Result<ParsedConfig> result = parse_config(refused);
+    ASSERT_FALSE(result) << refused;
+    EXPECT_EQ(result.error().code, ErrorCode::invalid_argument);
+    EXPECT_NE(result.error().message.find(std::string(refused).substr(0, std::string(refused).find('='))), std::string::npos) << refused;
+  }
+}
+
+TEST(ProfilerConfigTest, AMemorySnapshotLiesWhereTheTraceWould) {
+  const auto path = [](const char* log_file, bool is_confined) -> std::string {
+    const Result<std::string> found = memory_snapshot_path({.log_file = log_file}, "/traces", is_confined, 42);
+    return found ? *found : to_string(found.error().code);
+  };
+  for (const bool is_confined : {false, true}) {
+    EXPECT_EQ(path("", is_confined), "/traces/memory_snapshot_42.pickle");
+    EXPECT_EQ(path("/traces/x/a.json", is_confined), "/traces/x/memory_snapshot_42.pickle");
+    EXPECT_EQ(path("proto://a/b", is_confined), "invalid_argument");
+  }
+  EXPECT_EQ(path("file:///x/a.json", false), "/x/memory_snapshot_42.pickle");
+  EXPECT_EQ(path("a.json", false), "memory_snapshot_42.pickle");
+  EXPECT_EQ(path("a.json", true), "/traces/memory_snapshot_42.pickle");
+  EXPECT_EQ(path("file:///traces/a.json", true), "invalid_argument");
+  EXPECT_EQ(path("/elsewhere/a.json", true), "invalid_argument");
+  EXPECT_EQ(path("../a.json", true), "invalid_argument");
 }
 
 }  // namespace

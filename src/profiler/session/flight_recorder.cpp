@@ -24,6 +24,7 @@
 #include "profiler/session/flight_ring.hpp"
 #include "profiler/session/flight_state.hpp"
 #include "xpu/base/clock.hpp"
+#include "xpu/profiler/outputs.hpp"
 #include "xpu/profiler/session.hpp"
 #include "xpu/trace/live_capture.hpp"
 
@@ -304,7 +305,7 @@ void FlightRecorder::stop() {
 
 Result<ExportSummary> FlightRecorder::dump(const std::string& path) {
   if (!impl_->is_of_this_process()) return forked_error();
-  if (!is_perfetto_name(path) && !is_chrome(path)) {
+  if (output_scheme(path).empty() && !is_perfetto_name(path) && !is_chrome(path)) {
     return Error{ErrorCode::invalid_argument,
                  fmt::format("\"{}\" must end in .json, .json.gz, .pftrace or .pftrace.gz to be written by a flight recorder", path)};
   }

@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "base/service_thread.hpp"
+#include "profiler/session/memory_recording.hpp"
 #include "xpu/base/clock.hpp"
+#include "xpu/profiler/outputs.hpp"
 #include "xpu/profiler/session.hpp"
 
 namespace xpu::profiler {
@@ -32,6 +34,17 @@ Result<ExportSummary> write_trace(Session& session, const Config& config, const 
   if (!config.trace_id.empty()) options.metadata.emplace_back("trace_id", config.trace_id);
   if (!config.group_trace_id.empty()) options.metadata.emplace_back("group_trace_id", config.group_trace_id);
   return export_as_named(session, options);
+}
+
+/// When to begin is the same for memory, how long is not, and there is nothing to warm up.
+Config schedule_of(const Config& config) {
+  if (!config.takes_memory_snapshot) return config;
+  Config plan = config;
+  plan.duration = config.memory_snapshot_duration;
+  plan.iterations = 0;
+  plan.warmup_duration = std::chrono::seconds(0);
+  plan.warmup_iterations = 0;
+  return plan;
 }
 
 }  // namespace
@@ -58,7 +71,8 @@ struct Profiler::Impl {
     Config config;
     std::string path;
     Schedule schedule;
-    std::unique_ptr<Session> session;  // made when it begins to record
+    std::unique_ptr<Session> session;         // made when it begins to record
+    std::unique_ptr<MemoryRecording> memory;  // of a memory snapshot, likewise
     std::string problem;
     bool is_being_written = false;
     bool is_stepping = false;  // its session calls others: nobody holds the lock
@@ -71,13 +85,18 @@ struct Profiler::Impl {
     return present;
   }
   Result<std::string> path_of(const Config& config) const {
+    if (config.takes_memory_snapshot) return memory_snapshot_path(config, options.folder, options.is_confined, getpid());
     if (options.is_confined) return confined_trace_path(config, options.folder, getpid());
-    return trace_path(config, options.folder, getpid());
+    std::string path = trace_path(config, options.folder, getpid());
+    XPU_TRY(check_output(path));
+    return path;
   }
 
   void follow_schedule(Lock& lock);
   bool take_step(Lock& lock, Result<> (Session::*action)());
   bool follow_once(Lock& lock);
+  void begin_memory(Lock& lock);
+  static ProfileResult write(Profile& ended);
   void tell_stage(Lock& lock, ProfileStage stage);
   void end_profile(Lock& lock);
   void throw_warm_up_away();
@@ -121,6 +140,10 @@ bool Profiler::Impl::take_step(Lock& lock, Result<> (Session::*action)()) {
 
 /// True when there may be more to do.
 bool Profiler::Impl::follow_once(Lock& lock) {
+  if (profile->config.takes_memory_snapshot) {
+    begin_memory(lock);
+    return false;
+  }
   const ScheduleState state = profile->schedule.state();
   const auto session_is = [&](SessionState wanted) { return profile->session && profile->session->state() == wanted; };
   if (!profile->session && (state == ScheduleState::warmup || state == ScheduleState::collecting)) {
@@ -143,6 +166,39 @@ bool Profiler::Impl::follow_once(Lock& lock) {
   return false;
 }
 
+/// Of a memory snapshot there is only the begin to follow: its end is its file.
+void Profiler::Impl::begin_memory(Lock& lock) {
+  if (profile->schedule.state() == ScheduleState::collecting && profile->memory == nullptr) {
+    Result<std::unique_ptr<MemoryRecording>> recording = MemoryRecording::begin(profile->config.with_stack);
+    if (recording) {
+      profile->memory = *std::move(recording);
+      return tell_stage(lock, ProfileStage::collection);
+    }
+    profile->problem = recording.error().message;
+    profile->schedule.cancel(profile->problem);
+  }
+  if (profile->schedule.state() == ScheduleState::cancelled && !options.has_thread) end_profile(lock);
+}
+
+ProfileResult Profiler::Impl::write(Profile& ended) {
+  ProfileResult result;
+  const auto came_out = [&](const auto& written) {
+    result.is_written = static_cast<bool>(written);
+    if (!written) result.problem = written.error().message;
+    return result.is_written;
+  };
+  if (ended.memory != nullptr) {
+    if (came_out(ended.memory->write(ended.path))) result.path = ended.path;
+    return result;
+  }
+  Result<ExportSummary> written = write_trace(*ended.session, ended.config, ended.path);
+  if (came_out(written)) {
+    result.path = written->path;
+    result.trace = std::move(*written);
+  }
+  return result;
+}
+
 void Profiler::Impl::tell_stage(Lock& lock, ProfileStage stage) {
   if (options.observer == nullptr) return;
   lock.unlock();
@@ -160,16 +216,10 @@ void Profiler::Impl::end_profile(Lock& lock) {
   lock.unlock();
 
   ProfileResult result;
-  if (state == ScheduleState::ended && ended.session && ended.problem.empty()) {
+  const bool has_something = ended.session != nullptr || ended.memory != nullptr;
+  if (state == ScheduleState::ended && has_something && ended.problem.empty()) {
     if (options.observer != nullptr) options.observer->stage_began(ProfileStage::post_processing);
-    Result<ExportSummary> written = write_trace(*ended.session, ended.config, ended.path);
-    result.is_written = static_cast<bool>(written);
-    if (written) {
-      result.path = written->path;
-      result.trace = std::move(*written);
-    } else {
-      result.problem = written.error().message;
-    }
+    result = write(ended);
   } else {
     if (options.observer != nullptr) options.observer->stage_began(ProfileStage::cancellation);
     if (ended.session) ended.session->cancel();
@@ -182,6 +232,7 @@ void Profiler::Impl::end_profile(Lock& lock) {
     }
   }
   ended.session.reset();
+  ended.memory.reset();
   if (options.observer != nullptr) options.observer->profile_ended(result);
 
   lock.lock();
@@ -262,8 +313,9 @@ Result<> Profiler::schedule(const Config& config) {
                  fmt::format("another profile is {}",
                              impl_->profile->is_being_written ? "being written" : to_string(impl_->profile->schedule.state()))};
   }
-  XPU_TRY_ASSIGN(Schedule schedule, Schedule::plan(config, impl_->now()));
-  impl_->profile.emplace(Impl::Profile{config, std::move(path), std::move(schedule), nullptr, {}, false});
+  XPU_TRY(check_config(config));
+  XPU_TRY_ASSIGN(Schedule schedule, Schedule::plan(schedule_of(config), impl_->now()));
+  impl_->profile.emplace(Impl::Profile{config, std::move(path), std::move(schedule), nullptr, nullptr, {}, false, false});
   impl_->follow_schedule(lock);
   impl_->changed.notify_all();
   return {};

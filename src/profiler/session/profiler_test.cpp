@@ -17,7 +17,9 @@
 #include <vector>
 
 #include "base/probe.hpp"
+#include "profiler/test_support/collecting_sink.hpp"
 #include "profiler/test_support/test_publisher.hpp"
+#include "xpu/profiler/outputs.hpp"
 
 namespace xpu::profiler {
 namespace {
@@ -175,6 +177,74 @@ TEST_F(ProfilerTest, WhatMayNotBeIsRefusedAndPlansNothing) {
   EXPECT_THAT(profiler.schedule(config).error().message, HasSubstr("ACTIVITIES_ENABLED=false"));
   EXPECT_FALSE(profiler.is_busy());
   EXPECT_TRUE(listener_.stages.empty());
+}
+
+TEST_F(ProfilerTest, ATraceMayGoToARegisteredOutputWhichSeesTheMetadata) {
+  struct Received {
+    std::size_t kernels = 0;
+    ExportOptions options;
+  } received;
+  class Taker final : public Sink {
+   public:
+    explicit Taker(Received& to) : to_(to) {}
+    void handle_kernel_activity(const KernelActivity&) override { ++to_.kernels; }
+
+   private:
+    Received& to_;
+  };
+  Profiler profiler(fake());
+  Config config;
+  config.warmup_duration = std::chrono::seconds(0);
+  config.log_file = "taker://host/42";
+  config.trace_id = "17";
+  const Result<> refused = profiler.schedule(config);
+  EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument) << "said at once, and not when the profile is over";
+  EXPECT_THAT(refused.error().message, HasSubstr("taker://"));
+  EXPECT_FALSE(profiler.is_busy());
+  ASSERT_TRUE(register_output("taker", [&](const ExportOptions& options) -> Result<std::unique_ptr<Sink>> {
+    received.options = options;
+    return std::unique_ptr<Sink>(new Taker(received));
+  }));
+  ASSERT_TRUE(profiler.schedule(config));
+  run(3);
+  pass(profiler, 500);
+  EXPECT_TRUE(unregister_output("taker"));
+  ASSERT_EQ(listener_.results.size(), 1u);
+  EXPECT_TRUE(listener_.results[0].is_written) << listener_.results[0].problem;
+  EXPECT_EQ(listener_.results[0].path, "taker://host/42");
+  EXPECT_EQ(listener_.results[0].trace.kernels, 3u);
+  EXPECT_EQ(received.kernels, 3u);
+  EXPECT_EQ(received.options.path, "taker://host/42");
+  ASSERT_EQ(received.options.metadata.size(), 1u);
+  EXPECT_EQ(received.options.metadata[0], (std::pair<std::string, std::string>("trace_id", "17")));
+  EXPECT_EQ(folder_.files(), 0u);
+}
+
+TEST_F(ProfilerTest, AnOutputThatGoesAwayIsAProblemInASentence) {
+  ASSERT_TRUE(register_output("gone", [](const ExportOptions&) -> Result<std::unique_ptr<Sink>> { return std::make_unique<Sink>(); }));
+  Profiler profiler(fake());
+  Config config;
+  config.warmup_duration = std::chrono::seconds(0);
+  config.log_file = "gone://x";
+  ASSERT_TRUE(profiler.schedule(config));
+  EXPECT_TRUE(unregister_output("gone"));
+  pass(profiler, 500);
+  ASSERT_EQ(listener_.results.size(), 1u);
+  EXPECT_FALSE(listener_.results[0].is_written);
+  EXPECT_THAT(listener_.results[0].problem, HasSubstr("gone://"));
+}
+
+TEST_F(ProfilerTest, OutputsAreForConfigurationsOfTheProgramItself) {
+  ASSERT_TRUE(register_output("inside", [](const ExportOptions&) -> Result<std::unique_ptr<Sink>> { return std::make_unique<Sink>(); }));
+  Profiler::Options options = fake();
+  options.is_confined = true;
+  Profiler profiler(options);
+  for (const char* path : {"inside://x", "file://x.json", "INSIDE://x"}) {
+    Config config;
+    config.log_file = path;
+    EXPECT_EQ(profiler.schedule(config).error().code, ErrorCode::invalid_argument) << path;
+  }
+  EXPECT_TRUE(unregister_output("inside"));
 }
 
 TEST_F(ProfilerTest, ACancelledProfileLeavesNoFileAndSaysWhy) {

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "base/probe.hpp"
+#include "profiler/expression.hpp"
 #include "profiler/link/device_annotations.hpp"
+#include "profiler/session/filtering_sink.hpp"
 #include "profiler/session/participants.hpp"
 #include "profiler/session/session_stream.hpp"
 #include "xpu/base/clock.hpp"
@@ -56,7 +58,10 @@ Result<> Session::expect(SessionState wanted, std::string_view step) const {
 
 Result<> Session::prepare_locked() {
   XPU_TRY(expect(SessionState::created, "prepare"));
-  XPU_TRY(api_->enable(config_.kinds, config_.with_memory, config_.max_buffer_mib << 20));
+  if (!config_.filter.kernels.empty()) {
+    XPU_TRY_ASSIGN(wanted_kernels_, Expression::compile(config_.filter.kernels));
+  }
+  XPU_TRY(api_->enable(config_.kinds, config_.with_memory, config_.max_buffer_mib << 20, config_.filter));
   state_ = SessionState::warmup;
   return {};
 }
@@ -109,7 +114,7 @@ Result<> Session::stop() {
   {
     const std::lock_guard lock(mutex_);
     XPU_TRY(expect(SessionState::collecting, "stop"));
-    api_->pause();
+    api_->stop();
     stopped_ns_ = now_ns(probe::clock_domain());
     state_ = SessionState::stopped;
   }
@@ -258,14 +263,21 @@ Result<LinkSummary> Session::run(std::vector<Sink*> sinks) {
   if (is_first) ask_participants();
   participant_reports_ = participants();
   if (stream_) {
-    XPU_TRY_ASSIGN(const LinkSummary summary, stream_->finish(*this));
+    XPU_TRY_ASSIGN(LinkSummary summary, stream_->finish(filtered_sink()));
+    if (filtering_) summary.left_out = filtering_->left_out();
     return with_cpu_trace_counts(summary);
   }
   running_ = std::move(sinks);
   linker_ = std::make_unique<Linker>(source_);
   if (!cpu_traces_.empty()) linker_->set_cpu_traces(cpu_traces_, api_ ? config_.kinds : default_activity_kinds(), window_end_ns());
   device_annotations_ = wants(ActivityKind::gpu_user_annotation) ? std::make_unique<DeviceAnnotations>() : nullptr;
-  XPU_TRY_ASSIGN(const LinkSummary summary, linker_->run(*this));
+  if (config_.filter.is_empty()) {
+    XPU_TRY_ASSIGN(const LinkSummary summary, linker_->run(*this));
+    return with_cpu_trace_counts(summary);
+  }
+  FilteringSink filtering(*this, config_.filter, wanted_kernels_.get());
+  XPU_TRY_ASSIGN(LinkSummary summary, linker_->run(filtering));
+  summary.left_out = filtering.left_out();
   return with_cpu_trace_counts(summary);
 }
 
@@ -279,8 +291,14 @@ Result<> Session::advance() {
   if (!stream_) {
     stream_ = std::make_unique<SessionStream>(*api_);
     running_ = sinks_;
+    if (!config_.filter.is_empty()) filtering_ = std::make_unique<FilteringSink>(*this, config_.filter, wanted_kernels_.get());
   }
-  return stream_->advance(*this);
+  return stream_->advance(filtered_sink());
+}
+
+Sink& Session::filtered_sink() noexcept {
+  if (filtering_) return *filtering_;
+  return *this;
 }
 
 std::uint64_t Session::fetch() {
@@ -308,6 +326,7 @@ void Session::begin(const SessionInfo& linked) {
 /// No command may point to a call that is not part of the profile.
 template <typename DeviceKind>
 void Session::hand_over(void (Sink::*handle)(const DeviceKind&), const DeviceKind& activity) {
+  if (activity.ends_late && !config_.keeps_late_commands) return;
   if (device_annotations_) device_annotations_->add(activity);
   if (shows_last_call_) {
     for (Sink* sink : running_) (sink->*handle)(activity);

@@ -112,6 +112,28 @@ TEST_F(SessionTest, WarmUpLeavesNothingInTheTrace) {
   EXPECT_EQ(sink.summary->orphans, 1u) << "begun before it counted: counted, and no part of the profile";
 }
 
+TEST_F(SessionTest, WhatEndsAfterTheStopIsCountedAndKeptUnlessItIsNotWanted) {
+  for (const bool keeps : {true, false}) {
+    Config config;
+    config.keeps_late_commands = keeps;
+    Session session(config);
+    ASSERT_TRUE(session.start());
+    publisher_.run();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // it says that it ran for a microsecond
+    const TestPublisher::Launched late = publisher_.launch();
+    ASSERT_TRUE(session.stop());
+    publisher_.complete(late, 3'600'000'000'000);  // surely longer than this test
+    const CollectingSink sink = collect(session);
+    ASSERT_EQ(sink.kernels.size(), keeps ? 2u : 1u);
+    EXPECT_FALSE(sink.kernels[0].ends_late);
+    EXPECT_EQ(sink.kernels.back().ends_late, keeps);
+    EXPECT_EQ(sink.summary->errors, (ErrorStatistics{.out_of_range = 1}));
+    EXPECT_EQ(sink.summary->linked, 2u) << "the books are not changed by what is shown";
+    expect_nothing_found(chrome_json(session));
+    EXPECT_EQ(chrome_json(session).find("after the stop") != std::string::npos, keeps);
+  }
+}
+
 TEST_F(SessionTest, WhatItIsAboutIsKnownInEverySession) {
   for (int round = 0; round < 3; ++round) {
     Session session(Config{});

@@ -60,6 +60,8 @@ struct ChromeSink::Impl {
 
   void write_head(const SessionInfo& info);
   void write_devices();
+  void add_legacy_times(const DeviceActivity& activity);
+  void add_legacy_copy(const DeviceActivity& activity);
 
   Options options;
   Write write;
@@ -99,6 +101,8 @@ void ChromeSink::Impl::write_head(const SessionInfo& info) {
   out.raw("\n");
   devices_come_last = info.goes_on;
   if (!devices_come_last) write_devices();
+  if (!manifest.xpu_version.empty()) out.member("xpu_version", manifest.xpu_version);
+  if (!manifest.system.empty()) out.member("system", manifest.system);
   if (!manifest.host.empty()) out.member("host_name", manifest.host);
   write_distributed_info(out, info);
   write_participants(out, info.participants);
@@ -115,17 +119,8 @@ void ChromeSink::Impl::write_head(const SessionInfo& info) {
 }
 
 void ChromeSink::Impl::write_devices() {
-  out.key("deviceProperties");
-  out.begin_array();
-  for (const DeviceDefinition& device : definitions->devices) {
-    out.begin_object();
-    out.member("id", device.index);
-    out.member("name", device.name);
-    out.member("driverVersion", device.driver);
-    out.end_object();
-  }
-  out.end_array();
-  out.raw("\n");
+  write_device_properties(out, *definitions);
+  write_drivers(out, *definitions);
 }
 
 void ChromeSink::handle_runtime_activity(const RuntimeActivity& activity) {
@@ -182,6 +177,23 @@ void ChromeSink::Impl::begin_command(const DeviceActivity& activity, std::string
   if (activity.lane != 0) ++summary.overlapping;
 }
 
+/// What Kineto's plugin for XPUs says of times beside `submitted`, in numbers and with the right sign; only where readers ask for its
+/// names.
+void ChromeSink::Impl::add_legacy_times(const DeviceActivity& activity) {
+  const auto since_start = [&](std::int64_t ns) { return JsonWriter::Microseconds{difference_ns(ns, activity.start_ns)}; };
+  if (activity.queued_ns)
+    out.append(",\"appended\":", time(*activity.queued_ns), ",\"appended_rel_to_start\":", since_start(*activity.queued_ns));
+  if (activity.submitted_ns) out.append(",\"submitted_rel_to_start\":", since_start(*activity.submitted_ns));
+  out.append(",\"sycl queue\":", activity.queue->index + 1);
+}
+
+/// The second key is spelled as that plugin spells it: readers look for it.
+void ChromeSink::Impl::add_legacy_copy(const DeviceActivity& activity) {
+  if (options.compatibility != Compatibility::hta) return;
+  if (activity.call != nullptr) out.append(",\"l0 call\":", json_string(activity.call->api->text));
+  out.append(",\"memory opration id\":", activity.correlation);
+}
+
 /// What all commands say of themselves, and the arrow's end.
 void ChromeSink::Impl::end_command(const DeviceActivity& activity) {
   if (activity.operation != nullptr) {
@@ -192,6 +204,8 @@ void ChromeSink::Impl::end_command(const DeviceActivity& activity) {
   if (activity.queued_ns) out.append(",\"queued\":", time(*activity.queued_ns));
   if (activity.submitted_ns) out.append(",\"submitted\":", time(*activity.submitted_ns));
   if (activity.state == CommandState::failed) out.append(",\"status\":", activity.native_status);
+  if (options.compatibility == Compatibility::hta) add_legacy_times(activity);
+  if (activity.ends_late) out.raw(",\"ends\":\"after the stop\"");
   if (activity.nudge_ns != 0) out.append(",\"moved ns\":", activity.nudge_ns);
   out.raw("}}");
   if (activity.call != nullptr && !options.device_only) {
@@ -221,6 +235,7 @@ void ChromeSink::handle_kernel_activity(const KernelActivity& activity) {
     }
     impl.out.raw(arguments);
   }
+  if (impl.options.compatibility == Compatibility::hta) impl.out.append(",\"kernel_id\":", activity.correlation);
   impl.end_command(activity);
   ++impl.summary.kernels;
 }
@@ -233,6 +248,7 @@ void ChromeSink::handle_memcpy_activity(const MemcpyActivity& activity) {
   if (head.empty()) head = ",\n{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"" + copy_name(activity) + "\",";
   impl.begin_command(activity, head);
   impl.begin_arguments(activity);
+  impl.add_legacy_copy(activity);
   if (activity.bytes) {
     impl.out.append(",\"bytes\":", *activity.bytes);
     // Bytes per nanosecond are GB/s.
@@ -252,6 +268,7 @@ void ChromeSink::handle_memset_activity(const MemsetActivity& activity) {
     return ",\n{\"ph\":\"X\",\"cat\":\"gpu_memset\",\"name\":\"" + fill_name(activity) + "\",";
   }));
   impl.begin_arguments(activity);
+  impl.add_legacy_copy(activity);
   if (activity.bytes) impl.out.append(",\"bytes\":", *activity.bytes);
   impl.end_command(activity);
 }
@@ -429,6 +446,25 @@ Result<> ChromeSink::end(const LinkSummary& summary) {
   member_unless_none("CPU traces out of time", summary.discarded_cpu_traces);
   member_unless_none("CPU operations discarded", summary.discarded_cpu_operations);
   member_unless_none("dangling flow ends", summary.dangling_flow_ends);
+  out.end_object();
+  out.raw("\n");
+  const ErrorStatistics& errors = summary.errors;
+  out.key("errorStatistics");
+  out.begin_object();
+  out.member("external ids without operation", errors.unused_external_ids);
+  out.member("out of range", errors.out_of_range);
+  out.member("before their call", errors.before_call);
+  out.member("calls without a name", errors.unnamed_calls);
+  out.member("unexpected records", errors.unexpected_records);
+  out.member("dropped for room", errors.dropped_for_room);
+  out.member("records that were there twice", summary.duplicates);
+  out.member("refused calls", summary.refused);
+  out.end_object();
+  out.raw("\n");
+  out.key("filtered");
+  out.begin_object();
+  out.member("not recorded", summary.filtered);
+  out.member("left out", summary.left_out);
   out.end_object();
   out.raw("\n");
   out.key("writtenEvents");

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "profiler/sinks/file_output.hpp"
+#include "profiler/sinks/output_registry.hpp"
 #include "xpu/profiler/chrome_sink.hpp"
 #include "xpu/profiler/perfetto_sink.hpp"
 #include "xpu/profiler/session.hpp"
@@ -27,10 +28,30 @@ NamedSink make_perfetto_sink(PerfettoSink::Write write, const ExportOptions& opt
   return {std::move(sink), summary};
 }
 
+/// What can be said of a trace whose sink is somebody else's.
+class CountingSink final : public Sink {
+ public:
+  void handle_kernel_activity(const KernelActivity& kernel) override { summary.kernels += kernel.timed && kernel.placed ? 1 : 0; }
+  Result<> end(const LinkSummary& link) override {
+    summary.untimed = link.untimed + link.unplaced;
+    return {};
+  }
+  ExportSummary summary;
+};
+
+Result<ExportSummary> export_to_registered(Session& session, const ExportOptions& options) {
+  XPU_TRY_ASSIGN(const std::unique_ptr<Sink> sink, make_output(options));
+  CountingSink counter;
+  XPU_TRY(session.run({sink.get(), &counter}));
+  counter.summary.path = options.path;
+  return counter.summary;
+}
+
 /// `make_sink` gives the sink that writes to the function it is given.
 Result<ExportSummary> export_with(Session& session, const ExportOptions& options,
                                   NamedSink (*make_sink)(std::function<Result<>(std::string_view)>, const ExportOptions&)) {
-  XPU_TRY_ASSIGN(const std::unique_ptr<FileOutput> file, FileOutput::create(options.path));
+  if (!output_scheme(options.path).empty()) return export_to_registered(session, options);
+  XPU_TRY_ASSIGN(const std::unique_ptr<FileOutput> file, FileOutput::create(std::string(without_file_scheme(options.path))));
   const NamedSink made = make_sink([&](std::string_view piece) { return file->write(piece); }, options);
   XPU_TRY(session.run({made.sink.get()}));
   ExportSummary summary = *made.summary;

@@ -13,8 +13,13 @@ LinkSummary difference(const LinkSummary& until, const LinkSummary& before) {
   LinkSummary part;
   for (const auto figure :
        {&LinkSummary::commands, &LinkSummary::refused, &LinkSummary::linked, &LinkSummary::untimed, &LinkSummary::unplaced,
-        &LinkSummary::pending, &LinkSummary::lost, &LinkSummary::orphans, &LinkSummary::duplicates}) {
+        &LinkSummary::pending, &LinkSummary::lost, &LinkSummary::orphans, &LinkSummary::duplicates, &LinkSummary::filtered,
+        &LinkSummary::left_out, &LinkSummary::discarded_cpu_traces, &LinkSummary::discarded_cpu_operations}) {
     part.*figure = until.*figure - before.*figure;
+  }
+  for (const auto figure : {&ErrorStatistics::unused_external_ids, &ErrorStatistics::out_of_range, &ErrorStatistics::before_call,
+                            &ErrorStatistics::unnamed_calls, &ErrorStatistics::unexpected_records, &ErrorStatistics::dropped_for_room}) {
+    part.errors.*figure = until.errors.*figure - before.errors.*figure;
   }
   return part;
 }

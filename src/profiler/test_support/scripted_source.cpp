@@ -76,6 +76,27 @@ std::uint32_t ScriptedSource::add_device(std::string_view name, std::string_view
   return record.device;
 }
 
+std::uint32_t ScriptedSource::add_device(trace::DeviceRecord record, std::string_view name, std::string_view driver,
+                                         const std::vector<std::pair<trace::FactKey, std::uint64_t>>& numbers, std::string_view vendor,
+                                         std::string_view driver_version) {
+  record.device = ++counters_.back().devices;
+  record.name = add_string(name);
+  record.driver = add_string(driver);
+  add(RecordKind::device, record);
+  const auto add_fact = [&](trace::FactKey key, trace::FactType type, std::uint64_t value) {
+    trace::FactRecord fact{};
+    fact.subject = record.device;
+    fact.key = static_cast<std::uint32_t>(key);
+    fact.type = static_cast<std::uint32_t>(type);
+    fact.value = value;
+    add(RecordKind::fact, fact);
+  };
+  for (const auto& [key, value] : numbers) add_fact(key, trace::FactType::number, value);
+  if (!vendor.empty()) add_fact(trace::FactKey::device_vendor, trace::FactType::text, add_string(vendor));
+  if (!driver_version.empty()) add_fact(trace::FactKey::device_driver_version, trace::FactType::text, add_string(driver_version));
+  return record.device;
+}
+
 std::uint32_t ScriptedSource::add_queue(std::uint32_t device, bool out_of_order, std::uint32_t context) {
   trace::QueueRecord record{};
   record.queue = ++counters_.back().queues;

@@ -42,6 +42,10 @@ class ScriptedSource final : public RecordSource {
   /// Ids count from 1 per process.
   std::uint32_t add_device(std::string_view name, std::string_view driver = "driver 1", std::uint32_t numerator = 1,
                            std::uint32_t denominator = 1, std::uint32_t valid_bits = 64);
+  /// A device as its driver describes it, with a fact behind it for each that is not 0.
+  std::uint32_t add_device(trace::DeviceRecord record, std::string_view name, std::string_view driver,
+                           const std::vector<std::pair<trace::FactKey, std::uint64_t>>& numbers, std::string_view vendor = "",
+                           std::string_view driver_version = "");
   std::uint32_t add_queue(std::uint32_t device, bool out_of_order = false, std::uint32_t context = 1);
   std::uint32_t add_kernel(std::string_view name);
   std::uint32_t add_geometry(std::uint64_t global, std::uint64_t local);

@@ -35,15 +35,50 @@ void TestPublisher::republish() {
   created(probe::ObjectKind::device, self.peer_, &device);
   const probe::ContextDescription context{0, 1, &self.device_};
   created(probe::ObjectKind::context, self.context_, &context);
-  probe::QueueDescription queue;
-  queue.context = self.context_;
-  queue.device = self.device_;
-  queue.published_before = self.sequence_.load();
-  created(probe::ObjectKind::queue, self.queue_, &queue);
-  probe::KernelDescription kernel;
-  kernel.name = "test_kernel";
-  kernel.device = self.device_;
-  created(probe::ObjectKind::kernel, self.kernel_, &kernel);
+  self.describe_queue(self.queue_, self.sequence_.load());
+  self.describe_kernel(self.kernel_, "test_kernel");
+  for (const AddedQueue& queue : self.added_queues_) self.describe_queue(queue.id, queue.sequence.load());
+  for (const auto& [kernel, name] : self.added_kernels_) self.describe_kernel(kernel, name);
+}
+
+void TestPublisher::describe_queue(probe::Id queue, std::uint32_t published) const {
+  const probe::Subscriber* listener = probe::subscriber();
+  if (listener == nullptr) return;
+  probe::QueueDescription description;
+  description.context = context_;
+  description.device = device_;
+  description.published_before = published;
+  listener->object(probe::ObjectKind::queue, queue, probe::ObjectEvent::created, &description);
+}
+
+void TestPublisher::describe_kernel(probe::Id kernel, const char* name) const {
+  const probe::Subscriber* listener = probe::subscriber();
+  if (listener == nullptr) return;
+  probe::KernelDescription description;
+  description.name = name;
+  description.device = device_;
+  listener->object(probe::ObjectKind::kernel, kernel, probe::ObjectEvent::created, &description);
+}
+
+probe::Id TestPublisher::add_kernel(const char* name) {
+  const probe::Id id = probe::new_object_id(probe::ObjectKind::kernel);
+  added_kernels_.emplace_back(id, name);
+  describe_kernel(id, name);
+  return id;
+}
+
+probe::Id TestPublisher::add_queue() {
+  const probe::Id id = probe::new_object_id(probe::ObjectKind::queue);
+  added_queues_.emplace_back().id = id;
+  describe_queue(id, 0);
+  return id;
+}
+
+std::atomic<std::uint32_t>& TestPublisher::sequence_of(probe::Id queue) {
+  for (AddedQueue& added : added_queues_) {
+    if (added.id == queue) return added.sequence;
+  }
+  return sequence_;
 }
 
 void TestPublisher::read_clock() {
@@ -62,11 +97,21 @@ TestPublisher::Launched TestPublisher::submit(probe::Operation operation) {
   const probe::Subscriber* listener = probe::subscriber();
   if (listener == nullptr) return {};
   operation.enter_ns = now_ns(probe::clock_domain());
-  operation.queue = queue_;
+  if (operation.queue == 0) operation.queue = queue_;
   const probe::OperationId id = listener->begin(operation);
   if (id == 0) return {};
-  const bool recorded = listener->submitted(id, operation, {now_ns(probe::clock_domain()), 0, sequence_.fetch_add(1) + 1});
-  return {recorded ? id : 0, operation.enter_ns};
+  const std::uint32_t sequence = sequence_of(operation.queue).fetch_add(1) + 1;
+  const bool recorded = listener->submitted(id, operation, {now_ns(probe::clock_domain()), 0, sequence});
+  return {recorded ? id : 0, operation.enter_ns, operation.queue};
+}
+
+TestPublisher::Launched TestPublisher::launch_on(probe::Id queue, probe::Id kernel) {
+  probe::Operation operation;
+  operation.api = probe::intern("testLaunch");
+  operation.kernel = kernel;
+  operation.queue = queue;
+  operation.command = probe::Command::ndrange_kernel;
+  return submit(operation);
 }
 
 TestPublisher::Launched TestPublisher::launch(const char* api) {
@@ -95,7 +140,11 @@ void TestPublisher::complete(const Launched& launched, std::uint64_t duration_ns
   const probe::Subscriber* listener = probe::subscriber();
   if (listener == nullptr || launched.id == 0) return;
   const std::uint64_t start = launched.enter_ns + 100;
-  listener->complete(launched.id, {queue_, probe::CompletionStatus::ok, false, 0, {start - 50, start - 20, start, start + duration_ns}});
+  listener->complete(launched.id, {launched.queue == 0 ? queue_ : launched.queue,
+                                   probe::CompletionStatus::ok,
+                                   false,
+                                   0,
+                                   {start - 50, start - 20, start, start + duration_ns}});
 }
 
 void TestPublisher::complete_now(const Launched& launched) { complete({launched.id, now_ns(probe::clock_domain()) - 101}, 1); }

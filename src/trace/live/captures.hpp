@@ -6,6 +6,7 @@
 
 #include "base/mutex.hpp"
 #include "trace/live/dropped_records.hpp"
+#include "trace/operation_filter.hpp"
 #include "trace/segment.hpp"
 #include "xpu/trace/live_capture.hpp"
 
@@ -14,6 +15,7 @@ namespace xpu::trace {
 
 struct LiveCapture::Impl {
   CaptureOptions options;
+  WantedOperations wanted_operations;
   Segment* segment = nullptr;
   std::uint32_t fork_generation = 0;
   ProcessInfo process;

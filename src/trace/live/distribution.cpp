@@ -261,6 +261,30 @@ void distribute() {
 
 std::uint64_t count_filtered() { return g_captures->filtered + g_capture_segment->header().filtered.load(std::memory_order_relaxed); }
 
+namespace {
+
+/// What was last said about operations; a forked child has it from its parent.
+constinit bool g_has_filter XPU_GUARDED_BY(g_captures_mutex) = false;
+
+/// Operations that no capture wants are not recorded. One that is paused wants none, but while all are, nothing is.
+void update_filter() noexcept XPU_REQUIRES(g_captures_mutex) {
+  const auto is_selective = [](const LiveCapture::Impl* capture) { return !capture->wanted_operations.wants_all(); };
+  const bool has_filter = std::any_of(g_captures->all.begin(), g_captures->all.end(), is_selective);
+  if (!has_filter && !g_has_filter) return;
+  g_has_filter = has_filter;
+  std::vector<WantedOperations> readers;
+  try {
+    for (const LiveCapture::Impl* capture : g_captures->all) {
+      if (!capture->is_paused) readers.push_back(capture->wanted_operations);
+    }
+  } catch (const std::bad_alloc&) {
+    readers.clear();  // everything is recorded, and left out by whoever reads
+  }
+  internal::set_readers(std::move(readers));
+}
+
+}  // namespace
+
 std::uint32_t update_wanted() {
   std::uint32_t wanted = wanted_by_recording();
   std::uint64_t bytes = 0;
@@ -274,6 +298,7 @@ std::uint32_t update_wanted() {
     internal::set_wanted(wanted);
     return wanted;
   }
+  update_filter();  // beside a recording its own filter stays
   g_capture_segment->set_chunk_limit(g_captures->in_use_before + bytes / kChunkBytes);
   internal::set_wanted(wanted);
   g_capture_segment->header().paused.exchange(wanted == 0 ? 1 : 0, std::memory_order_seq_cst);

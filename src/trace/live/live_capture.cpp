@@ -14,6 +14,7 @@
 #include "trace/definitions.hpp"
 #include "trace/entry.hpp"
 #include "trace/live/captures.hpp"
+#include "trace/operation_filter.hpp"
 #include "trace/recording/recorder_options.hpp"
 #include "trace/segment.hpp"
 #include "xpu/base/clock.hpp"
@@ -58,10 +59,19 @@ Result<std::unique_ptr<LiveCapture>> LiveCapture::begin(const CaptureOptions& op
     return Error{ErrorCode::invalid_argument,
                  fmt::format("{} bytes are too few for a capture; at least {} are needed", options.max_bytes, kLeastCaptureBytes)};
   }
+  WantedOperations wanted_operations;
+  if (!options.kernels.empty()) {
+    wanted_operations.kernels = compile_expression(options.kernels.c_str());
+    if (wanted_operations.kernels == nullptr) {
+      return Error{ErrorCode::invalid_argument, fmt::format("\"{}\" is no expression for names of kernels", options.kernels)};
+    }
+  }
+  wanted_operations.queues = options.queues;
   const MutexLock transition(g_transition_mutex);
   XPU_TRY(can_capture());
   XPU_TRY_ASSIGN(Segment * segment, segment_for_captures());
   auto impl = std::make_unique<Impl>();
+  impl->wanted_operations = std::move(wanted_operations);
   impl->options = options;
   impl->segment = segment;
   impl->fork_generation = g_fork_generation.load(std::memory_order_relaxed);

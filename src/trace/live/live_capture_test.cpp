@@ -358,13 +358,14 @@ TEST(LiveCaptureTest, ExternalCorrelationStandsBeforeItsOperation) {
   }).join();
 }
 
-TEST(LiveCaptureTest, TooLittleMemoryIsRefused) {
+TEST(LiveCaptureTest, WhatMakesNoSenseIsRefused) {
   CaptureOptions options;
   options.max_bytes = 1'000;
   const auto refused = LiveCapture::begin(options);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(refused.error().message, "1000 bytes are too few for a capture; at least 1048576 are needed");
+  EXPECT_EQ(LiveCapture::begin({.kernels = "a(b"}).error().message, "\"a(b\" is no expression for names of kernels");
 }
 
 TEST(LiveCaptureTest, SomebodyElseWhoListensIsNotDisturbed) {

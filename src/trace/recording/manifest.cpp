@@ -84,6 +84,7 @@ std::string manifest_to_json(const Manifest& manifest) {
   string_field("host", manifest.host);
   string_field("boot_id", manifest.boot_id);
   string_field("xpu_version", manifest.xpu_version);
+  string_field("system", manifest.system);
   // A list of pairs: an environment may hold a name twice.
   out += "  \"environment\": [";
   for (std::size_t index = 0; index < manifest.environment.size(); ++index) {
@@ -126,6 +127,7 @@ Result<Manifest> manifest_from_json(std::string_view text) {
   get(json, "host", manifest.host);
   get(json, "boot_id", manifest.boot_id);
   get(json, "xpu_version", manifest.xpu_version);
+  get(json, "system", manifest.system);
   if (const Json* environment = find(json, "environment"); environment != nullptr && environment->is_array()) {
     for (const Json& pair : *environment) {
       if (!pair.is_array() || pair.size() != 2 || !pair[0].is_string() || !pair[1].is_string()) continue;

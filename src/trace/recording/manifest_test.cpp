@@ -22,6 +22,7 @@ Manifest example() {
   manifest.host = "node7";
   manifest.boot_id = "0123-4567";
   manifest.xpu_version = "0.1.0";
+  manifest.system = "Linux 6.1.0 x86_64";
   manifest.environment = {{"OPENCL_LAYERS", "/lib/layer.so"}, {"XPU_X", ""}, {"XPU_X", "again"}};
   manifest.mode = RecordMode::device_only;
   manifest.kernels = "^gemm_.*$";
@@ -39,6 +40,7 @@ void expect_equal(const Manifest& a, const Manifest& b) {
   EXPECT_EQ(a.host, b.host);
   EXPECT_EQ(a.boot_id, b.boot_id);
   EXPECT_EQ(a.xpu_version, b.xpu_version);
+  EXPECT_EQ(a.system, b.system);
   EXPECT_EQ(a.environment, b.environment);
   EXPECT_EQ(a.mode, b.mode);
   EXPECT_EQ(a.kernels, b.kernels);

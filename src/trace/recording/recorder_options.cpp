@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <regex.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -47,6 +48,8 @@ Manifest describe_recording(const RecorderOptions& options) {
   }
   manifest.boot_id = read_line("/proc/sys/kernel/random/boot_id");
   manifest.xpu_version = version();
+  struct utsname system{};
+  if (::uname(&system) == 0) manifest.system = fmt::format("{} {} {}", system.sysname, system.release, system.machine);
   for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
     const std::string_view entry = *variable;
     const std::size_t equals = entry.find('=');

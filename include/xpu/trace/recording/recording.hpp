@@ -31,6 +31,7 @@ struct Manifest {
   std::string program;  ///< argv[0] as given.
   std::vector<std::string> argv;
   std::string working_directory, host, boot_id, xpu_version;
+  std::string system;  ///< The machine's: "Linux 6.1.0 x86_64"; empty in recordings of a version that did not note it.
   std::vector<std::pair<std::string, std::string>> environment;  ///< XPU_*, OPENCL_*, OCL_ICD_*, ONEAPI_*, POCL_* of the program.
   RecordMode mode = RecordMode::standard;
   std::string kernels;  ///< The --kernels expression, empty = all.
