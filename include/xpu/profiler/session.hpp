@@ -179,8 +179,8 @@ class XPU_EXPORT Session final : public Sink {
   std::optional<DistributedInfo> distributed_info_;
   const std::unique_ptr<Participants> participants_;    // null over a recording
   std::vector<ParticipantReport> participant_reports_;  // as they were at the beginning of the run
-  std::unique_ptr<Expression> wanted_kernels_;  // of the filter, if it names any
-  std::unique_ptr<FilteringSink> filtering_;    // of a session that is handed over while it goes on, where it has a filter
+  std::unique_ptr<Expression> wanted_kernels_;          // of the filter, if it names any
+  std::unique_ptr<FilteringSink> filtering_;            // of a session that is handed over while it goes on, where it has a filter
   std::unique_ptr<Linker> linker_;
   std::unique_ptr<SessionStream> stream_;  // once it was advanced
   std::vector<Sink*> sinks_;

@@ -53,8 +53,8 @@ class XPU_EXPORT RecordBuffer {
 /// Thread-safe: publishers never wait for a capture, whatever is done with it. In a forked child nothing more comes.
 class XPU_EXPORT LiveCapture {
  public:
-  /// Errors: invalid_argument (too little memory, `kernels` is no expression); failed_precondition when somebody else listens, or a recording
-  /// was switched off; unavailable (no address space); out_of_host_memory.
+  /// Errors: invalid_argument (too little memory, `kernels` is no expression); failed_precondition when somebody else listens, or a
+  /// recording was switched off; unavailable (no address space); out_of_host_memory.
   static Result<std::unique_ptr<LiveCapture>> begin(const CaptureOptions& options = {});
   /// As `finish`, if nobody did. Buffers that were taken stay.
   ~LiveCapture();

@@ -14,20 +14,13 @@ namespace {
 
 using trace::RecordKind;
 
-constexpr std::array kFirstPass = {RecordKind::string,
-                                   RecordKind::process,
-                                   RecordKind::thread,
-                                   RecordKind::device,
-                                   RecordKind::fact,
-                                   RecordKind::queue,
-                                   RecordKind::kernel,
-                                   RecordKind::geometry,
-                                   RecordKind::annotation,
-                                   RecordKind::clock_reading,
-                                   RecordKind::loss,
-                                   RecordKind::operation_completed,
-                                   RecordKind::copy_detail,
-                                   RecordKind::external_correlation,
+constexpr std::array kFirstPass = {RecordKind::string,      RecordKind::process,
+                                   RecordKind::thread,      RecordKind::device,
+                                   RecordKind::fact,        RecordKind::queue,
+                                   RecordKind::kernel,      RecordKind::geometry,
+                                   RecordKind::annotation,  RecordKind::clock_reading,
+                                   RecordKind::loss,        RecordKind::operation_completed,
+                                   RecordKind::copy_detail, RecordKind::external_correlation,
                                    RecordKind::session};
 constexpr std::array kHintPass = {RecordKind::operation_submitted};
 constexpr std::array kSecondPass = {RecordKind::operation_submitted,
