@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What our shared objects show to strangers: only names that are ours, and no newer C or C++ library than Debian 12 has.
+# What our shared objects show to strangers: only names that are ours, no newer C or C++ library than Debian 12 has, and next to nothing for
+# each thread.
 #
 #   tools/check_symbols.sh BUILD_FOLDER    checks lib/libxpu.so, lib/libxpu_layer_*.so and bin/xpu there
 #   tools/check_symbols.sh --self-test     proves with small libraries that each rule can fail
@@ -8,6 +9,7 @@
 set -euo pipefail
 
 readonly max_glibc=2.36 max_glibcxx=3.4.30 max_cxxabi=1.3.13
+readonly max_thread_bytes=1280
 readonly opencl_layer_names="clDeinitLayer clGetLayerInfo clInitLayer clInitLayerWithProperties"
 failures=0
 
@@ -76,6 +78,14 @@ report_versions() {
   echo "$object requires GLIBC $(highest_required "$object" GLIBC), GLIBCXX $(highest_required "$object" GLIBCXX)"
 }
 
+# The C library keeps some 1,664 bytes for the thread-local memory of all libraries that are loaded late, as a layer loads libxpu.so. With
+# more it cannot be loaded at all.
+check_thread_memory() {
+  local object=$1 bytes
+  bytes=$(readelf --program-headers --wide "$object" | awk '$1 == "TLS" { print $6 }')
+  [[ $((bytes)) -le $max_thread_bytes ]] || fail "$object has $((bytes)) bytes of thread-local memory, at most $max_thread_bytes find room in every program"
+}
+
 # Programs and layers find libxpu.so relative to themselves, so that a moved or unpacked tree works.
 check_runpath() {
   local object=$1 entry
@@ -90,6 +100,7 @@ check_build() {
   [[ -e $build/lib/libxpu.so ]] || { echo "check_symbols: $build/lib/libxpu.so is not there: build first" >&2; exit 2; }
   objects+=("$build/lib/libxpu.so")
   check_library "$build/lib/libxpu.so"
+  check_thread_memory "$build/lib/libxpu.so"
   for object in "$build"/lib/libxpu_layer_*.so; do
     [[ -e $object ]] || continue
     objects+=("$object")
@@ -136,6 +147,10 @@ self_test() {
   make_library bad 'extern "C" void helper() {} namespace fmt { void format() {} } namespace xpu { void fine() {} } namespace xpu_not { void other() {} }'
   check_library "$folder/bad.so" 2>/dev/null
   expect_failures "foreign names are refused" 3
+
+  make_library threads 'extern "C" { __attribute__((visibility("default"))) thread_local char xpu_much[2000]; }'
+  check_thread_memory "$folder/threads.so" 2>/dev/null
+  expect_failures "much memory for each thread is refused" 1
 
   names_c='extern "C" { void clGetLayerInfo() {} void clInitLayer() {} void clInitLayerWithProperties() {} void clDeinitLayer() {} }'
   make_library layer "$names_c"
