@@ -51,12 +51,13 @@ Result<ExportSummary> export_to_registered(Session& session, const ExportOptions
 Result<ExportSummary> export_with(Session& session, const ExportOptions& options,
                                   NamedSink (*make_sink)(std::function<Result<>(std::string_view)>, const ExportOptions&)) {
   if (!output_scheme(options.path).empty()) return export_to_registered(session, options);
-  XPU_TRY_ASSIGN(const std::unique_ptr<FileOutput> file, FileOutput::create(std::string(without_file_scheme(options.path))));
+  const std::string path(without_file_scheme(options.path));
+  XPU_TRY_ASSIGN(const std::unique_ptr<FileOutput> file, FileOutput::create(path));
   const NamedSink made = make_sink([&](std::string_view piece) { return file->write(piece); }, options);
   XPU_TRY(session.run({made.sink.get()}));
   ExportSummary summary = *made.summary;
   XPU_TRY_ASSIGN(summary.bytes, file->finish());
-  summary.path = options.path;
+  summary.path = path;
   return summary;
 }
 
