@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "base/probe.hpp"
+#include "profiler/test_support/busy_program.hpp"
 #include "profiler/test_support/collecting_sink.hpp"
 #include "profiler/test_support/test_publisher.hpp"
-#include "xpu/annotate.h"
 #include "xpu/base/clock.hpp"
 #include "xpu/profiler/chrome_sink.hpp"
 #include "xpu/profiler/report.hpp"
@@ -225,7 +225,7 @@ TEST_F(CpuTraceTest, TheTraceOfASessionWithItPassesTheChecker) {
   Session session(Config{});
   ASSERT_TRUE(session.start());
   FrameworkOfTest framework(session);
-  xpu_annotate_push("epoch");
+  test_support::annotate_now(probe::AnnotationType::begin, "epoch");
   const std::uint64_t step = framework.begin("step", ActivityKind::user_annotation);
   std::vector<std::uint64_t> forward, backward;
   for (int layer = 0; layer < 4; ++layer) forward.push_back(framework.run("forward", 2));
@@ -235,7 +235,7 @@ TEST_F(CpuTraceTest, TheTraceOfASessionWithItPassesTheChecker) {
     framework.operation(backward[3 - layer]).flow = CpuFlow{layer + 1, CpuFlowKind::forward_backward, false};
   }
   framework.end(step);
-  xpu_annotate_pop();
+  test_support::annotate_now(probe::AnnotationType::end, {});
   framework.begin("never ends");
   ActivityApi::pop_correlation_id(kOperationFamily);
   const std::uint64_t before_stop_ns = now_ns(session.clock_domain());
@@ -283,12 +283,12 @@ TEST_F(CpuTraceTest, TheKindOfDeviceAnnotationsSwitchesThemOnAndOff) {
     if (is_wanted) config.kinds.insert(ActivityKind::gpu_user_annotation);
     Session session(config);
     ASSERT_TRUE(session.start());
-    xpu_annotate_push("range");
+    test_support::annotate_now(probe::AnnotationType::begin, "range");
     ActivityApi::push_correlation_id(kUserAnnotationFamily, 42);
     publisher_.run();
     publisher_.complete(publisher_.copy(64), 5'000);  // longer, and not wanted
     ActivityApi::pop_correlation_id(kUserAnnotationFamily);
-    xpu_annotate_pop();
+    test_support::annotate_now(probe::AnnotationType::end, {});
     ASSERT_TRUE(session.stop());
     const CollectingSink sink = collect(session);
     EXPECT_TRUE(sink.annotations.empty()) << "of the host";
