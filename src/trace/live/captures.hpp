@@ -45,12 +45,15 @@ struct Captures {
   std::uint64_t filtered = 0;  ///< Of all chunks, ever.
   /// Chunks that were in use when the captures that are under way began: buffers that somebody keeps, and what threads have begun.
   std::uint64_t in_use_before = 0;
+  const Captures* inherited = nullptr;  ///< What a forked child had from its parent, which is left alone and not leaked.
 };
 
 /// Held while a capture begins or ends, which calls publishers, so it is not taken by a fork: in a child it is made anew.
 extern base::Mutex g_transition_mutex;
 extern base::Mutex g_captures_mutex;
 extern Captures* g_captures XPU_GUARDED_BY(g_captures_mutex);
+/// Of a forked child, until it has captures of its own.
+extern Captures* g_inherited_captures XPU_GUARDED_BY(g_captures_mutex);
 extern Segment* g_capture_segment XPU_GUARDED_BY(g_captures_mutex);
 /// Raised in a forked child, which has the parent's objects and none of its captures.
 extern std::atomic<std::uint32_t> g_fork_generation;

@@ -17,6 +17,7 @@ using base::MutexLock;
 constinit Mutex g_transition_mutex;
 constinit Mutex g_captures_mutex;
 constinit Captures* g_captures = nullptr;
+constinit Captures* g_inherited_captures = nullptr;
 constinit Segment* g_capture_segment = nullptr;
 constinit std::atomic<std::uint32_t> g_fork_generation{0};
 

@@ -42,8 +42,9 @@ void internal::lock_captures_for_fork() noexcept XPU_NO_THREAD_SAFETY_ANALYSIS {
 void internal::unlock_captures_after_fork() noexcept XPU_NO_THREAD_SAFETY_ANALYSIS { g_captures_mutex.unlock(); }
 void internal::forget_captures_after_fork() noexcept XPU_NO_THREAD_SAFETY_ANALYSIS {
   g_fork_generation.fetch_add(1, std::memory_order_relaxed);
-  new (&g_transition_mutex) Mutex;  // a thread that is not here may have held it
-  g_captures = nullptr;             // what it refers to is the parent's
+  new (&g_transition_mutex) Mutex;                               // a thread that is not here may have held it
+  if (g_captures != nullptr) g_inherited_captures = g_captures;  // what it refers to is the parent's
+  g_captures = nullptr;
   g_capture_segment = nullptr;
 }
 
@@ -76,7 +77,10 @@ Result<std::unique_ptr<LiveCapture>> LiveCapture::begin(const CaptureOptions& op
   std::uint32_t wanted = 0;
   {
     const MutexLock lock(g_captures_mutex);
-    if (g_captures == nullptr) g_captures = new Captures;
+    if (g_captures == nullptr) {
+      g_captures = new Captures;
+      g_captures->inherited = g_inherited_captures;
+    }
     if (std::exchange(g_capture_segment, segment) != segment) g_captures->chunks.clear();
     distribute();  // what was written before is not this capture's
     impl->filtered_before = count_filtered();

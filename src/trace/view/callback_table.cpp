@@ -369,7 +369,7 @@ void set_wanted_of_callback_table(std::uint32_t wanted) noexcept { view::g_table
 void lock_callbacks_for_fork() noexcept XPU_NO_THREAD_SAFETY_ANALYSIS { view::g_entries_mutex.lock(); }
 void unlock_callbacks_after_fork() noexcept XPU_NO_THREAD_SAFETY_ANALYSIS { view::g_entries_mutex.unlock(); }
 void forget_callbacks_after_fork() noexcept XPU_NO_THREAD_SAFETY_ANALYSIS {
-  view::g_entries = nullptr;  // they are the parent's
+  if (view::g_entries != nullptr) view::g_entries->reset();  // they are the parent's
   view::change_table(false);
 }
 

@@ -395,18 +395,19 @@ TEST_F(ViewSubscriberTest, AnExitCompletesTheBuffersOfWhoNeverEnds) {
   const pid_t child = fork();
   ASSERT_NE(child, -1);
   if (child == 0) {
-    auto* subscriber = new ViewSubscriber;
-    auto* count = new std::atomic<int>(0);
+    static auto* subscriber = new ViewSubscriber;  // not a leak
+    static std::atomic<int> count = 0;
     subscriber->set_callbacks(
         [](std::byte** buffer, std::size_t* bytes) {
           *bytes = 64 << 10;
           *buffer = reinterpret_cast<std::byte*>(new std::uint64_t[*bytes / 8]);
         },
-        [&pipe_ends, count](std::byte* buffer, std::size_t, std::size_t used) {
+        [write_end = pipe_ends[1]](std::byte* buffer, std::size_t, std::size_t used) {
           const ViewHeader* record = nullptr;
-          while (next_record(buffer, used, &record) == ResultCode::success) ++*count;
-          const char text = static_cast<char>('0' + *count);
-          if (write(pipe_ends[1], &text, 1) != 1) _exit(1);
+          while (next_record(buffer, used, &record) == ResultCode::success) ++count;
+          delete[] reinterpret_cast<std::uint64_t*>(buffer);
+          const char text = static_cast<char>('0' + count);
+          if (write(write_end, &text, 1) != 1) _exit(1);
         });
     subscriber->enable(ViewKind::kernel);
     for (int round = 0; round < 3; ++round) publisher_.run();
