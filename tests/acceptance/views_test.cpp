@@ -66,11 +66,12 @@ TEST(V1_ViewsTest, EveryCommandHasItsViewInOrderWithoutAWaitByTheProgram) {
   constexpr int kRounds = 40;
   ASSERT_THAT(initialize(), Succeeds());
   const Kernel kernel = add_kernel();
-  const Buffer first = zeros(256), second = zeros(256);
+  const Buffer firsts[2] = {zeros(256), zeros(256)}, seconds[2] = {zeros(256), zeros(256)};  // each stream its own
   const Stream streams[2] = {Stream::from_pool().value(), Stream::from_pool().value()};
   Views views({ViewKind::kernel, ViewKind::memory_copy, ViewKind::memory_fill, ViewKind::runtime_api});
   for (int round = 0; round < kRounds; ++round) {
     const Stream& stream = streams[round % 2];
+    const Buffer &first = firsts[round % 2], &second = seconds[round % 2];
     ASSERT_THAT(stream.fill(values_of(first), 7, 256), Succeeds());
     ASSERT_THAT(stream.launch(kernel, {.global = {256, 1, 1}, .local = {64, 1, 1}}, values_of(first), 1), Succeeds());
     ASSERT_THAT(stream.copy(values_of(second), values_of(first), 1'024), Succeeds());

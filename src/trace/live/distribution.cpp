@@ -226,6 +226,8 @@ void distribute_recorded_chunk(std::uint32_t index) XPU_REQUIRES(g_captures_mute
   if (g_captures->chunks.size() <= index) g_captures->chunks.resize(index + 1);
   ChunkHeader& chunk = g_capture_segment->chunk(index);
   if (chunk.state.load(std::memory_order_acquire) != static_cast<std::uint32_t>(ChunkState::open)) return;
+  // Whose it is may be being written until the first record is committed, which says that it has been.
+  if (chunk.committed.load(std::memory_order_acquire) == 0) return;
   ChunkProgress& progress = g_captures->chunks[index];
   const std::uint64_t use = std::uint64_t{chunk.writer} << 32 | chunk.sequence;
   if (progress.use != use) progress = ChunkProgress{};
