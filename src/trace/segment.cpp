@@ -211,11 +211,10 @@ ChunkHeader* Segment::take_chunk(std::uint32_t writer, std::uint32_t sequence, s
 }
 
 void Segment::hand_over_full(ChunkHeader& chunk) noexcept {
-  if (const BeforeFull before_full = before_full_.load(std::memory_order_acquire)) {
-    const auto offset = static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&chunk) - base_);
-    before_full(*this, static_cast<std::uint32_t>((offset - kSegmentHeaderBytes) / kChunkBytes));
-  }
-  chunk.state.store(static_cast<std::uint32_t>(ChunkState::full), std::memory_order_release);
+  const FullChunkHandler handler = full_chunk_handler_.load(std::memory_order_acquire);
+  if (handler == nullptr) return mark_full(chunk);
+  const auto offset = static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&chunk) - base_);
+  handler(*this, static_cast<std::uint32_t>((offset - kSegmentHeaderBytes) / kChunkBytes));
 }
 
 void Segment::set_chunk_limit(std::uint64_t chunks) noexcept {

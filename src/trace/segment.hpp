@@ -48,10 +48,14 @@ class Segment {
   /// Gives the memory of free chunks from this one on back to the system.
   void give_back_free_chunks(std::uint32_t first) noexcept;
 
-  /// Called by a thread with the chunk that it has filled, before anybody may recycle it. Null: nobody wants to know.
-  using BeforeFull = void (*)(Segment& segment, std::uint32_t index) noexcept;
-  void set_before_full(BeforeFull function) noexcept { before_full_.store(function, std::memory_order_release); }
+  /// Called by a thread with the chunk that it has filled, in place of `mark_full`, which it has to call: from then on the recorder may
+  /// recycle the chunk. Null: nobody wants to know.
+  using FullChunkHandler = void (*)(Segment& segment, std::uint32_t index) noexcept;
+  void set_full_chunk_handler(FullChunkHandler handler) noexcept { full_chunk_handler_.store(handler, std::memory_order_release); }
   void hand_over_full(ChunkHeader& chunk) noexcept;
+  static void mark_full(ChunkHeader& chunk) noexcept {
+    chunk.state.store(static_cast<std::uint32_t>(ChunkState::full), std::memory_order_release);
+  }
 
   /// The process leaves in good order. What is written afterwards (by late static destructors) still counts.
   void close() noexcept;
@@ -80,7 +84,7 @@ class Segment {
   const bool is_in_memory_;
   std::atomic<std::uint32_t> chunk_limit_{0};
   std::atomic<std::uint32_t> chunks_in_use_{0};
-  std::atomic<BeforeFull> before_full_{nullptr};
+  std::atomic<FullChunkHandler> full_chunk_handler_{nullptr};
   /// Below it there is probably no free chunk.
   std::atomic<std::uint32_t> search_from_{0};
 };

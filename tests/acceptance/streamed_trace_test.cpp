@@ -68,6 +68,9 @@ void run_operators(int thread, int steps) {
     EXPECT_THAT(copies.wait(computed), Succeeds());
     EXPECT_THAT(copies.copy(staged.data(), values.data(), 4'096), Succeeds());
     EXPECT_THAT(copies.copy(on_host.data(), staged.data(), 256), Succeeds());
+    Event copied;
+    EXPECT_THAT(copied.record(copies), Succeeds());
+    EXPECT_THAT(compute.wait(copied), Succeeds());  // the next step writes what is being copied
     profiler::ActivityApi::pop_correlation_id(profiler::CorrelationFamily::custom_0);
     if (step % 8 == 7) {
       EXPECT_THAT(copies.synchronize(), Succeeds());

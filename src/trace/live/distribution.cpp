@@ -221,7 +221,7 @@ void distribute_chunk(std::uint32_t index, ChunkHeader& chunk, ChunkProgress& pr
   progress.handed_filtered = filtered;
 }
 
-/// A chunk of a recording is the recorder's once it is full. Its thread, which is in `copy_before_it_is_full` by then, waits for the lock.
+/// A chunk of a recording is the recorder's once it is full. Its thread, which is in `copy_full_chunk` by then, waits for the lock.
 void distribute_recorded_chunk(std::uint32_t index) XPU_REQUIRES(g_captures_mutex) {
   if (g_captures->chunks.size() <= index) g_captures->chunks.resize(index + 1);
   ChunkHeader& chunk = g_capture_segment->chunk(index);
@@ -235,9 +235,11 @@ void distribute_recorded_chunk(std::uint32_t index) XPU_REQUIRES(g_captures_mute
   distribute_chunk(index, chunk, progress);
 }
 
-void copy_before_it_is_full(Segment& segment, std::uint32_t index) noexcept {
+/// Under the lock, so that a chunk that is found open there stays so for as long as it is looked at.
+void copy_full_chunk(Segment& segment, std::uint32_t index) noexcept {
   const MutexLock lock(g_captures_mutex);
   if (&segment == g_capture_segment && !g_captures->all.empty()) distribute_recorded_chunk(index);
+  Segment::mark_full(segment.chunk(index));
 }
 
 }  // namespace
@@ -273,7 +275,7 @@ std::uint32_t update_wanted() {
   }
   if (!g_capture_segment->is_in_memory()) {
     // Memory and pauses are the recorder's business.
-    g_capture_segment->set_before_full(g_captures->all.empty() ? nullptr : copy_before_it_is_full);
+    g_capture_segment->set_full_chunk_handler(g_captures->all.empty() ? nullptr : copy_full_chunk);
     internal::set_wanted(wanted);
     return wanted;
   }
