@@ -11,9 +11,9 @@ namespace {
 /// What came after `before`.
 LinkSummary difference(const LinkSummary& until, const LinkSummary& before) {
   LinkSummary part;
-  for (const auto figure :
-       {&LinkSummary::commands, &LinkSummary::refused, &LinkSummary::linked, &LinkSummary::untimed, &LinkSummary::unplaced,
-        &LinkSummary::pending, &LinkSummary::lost, &LinkSummary::orphans, &LinkSummary::duplicates}) {
+  for (const auto figure : {&LinkSummary::commands, &LinkSummary::refused, &LinkSummary::linked, &LinkSummary::untimed,
+                            &LinkSummary::unplaced, &LinkSummary::pending, &LinkSummary::lost, &LinkSummary::orphans,
+                            &LinkSummary::duplicates, &LinkSummary::discarded_cpu_traces, &LinkSummary::discarded_cpu_operations}) {
     part.*figure = until.*figure - before.*figure;
   }
   return part;
