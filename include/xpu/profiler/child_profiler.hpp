@@ -29,8 +29,9 @@ struct ResourceInfo {
 /// of its own, under the name by which it was registered.
 ///
 /// Functions are called one after the other in the order in which they stand here, but for `toggle`, `push_correlation_id` and
-/// `pop_correlation_id`, which come from any thread at any time from `configure` to `stop`. No lock of ours is held. An error or an
-/// exception is shown in the profile (`Session::participants`) and concerns nobody else; after one in `configure` it takes no part.
+/// `pop_correlation_id`, which come from any thread at any time from `configure` to `stop`; one of them may still be under way then. No
+/// lock of ours is held. An error or an exception is shown in the profile (`Session::participants`) and concerns nobody else; after one in
+/// `configure` it takes no part.
 class XPU_EXPORT ChildProfiler {
  public:
   virtual ~ChildProfiler();

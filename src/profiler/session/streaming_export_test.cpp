@@ -21,6 +21,7 @@
 #include "profiler/test_support/busy_program.hpp"
 #include "profiler/test_support/comparable_trace.hpp"
 #include "profiler/test_support/test_publisher.hpp"
+#include "xpu/profiler/child_profiler.hpp"
 #include "xpu/profiler/report.hpp"
 #include "xpu/profiler/trace_checker.hpp"
 
@@ -142,6 +143,31 @@ TEST_F(StreamingExportTest, ItsEventsAreThoseOfAWholeSession) {
     ASSERT_TRUE(report);
     EXPECT_EQ(report->conservation.submitted, streamed->books.total.submitted);
   }
+}
+
+/// Has one operation to show.
+class ChildWithWork final : public ChildProfiler {
+ public:
+  Result<> configure(const Config&) override { return {}; }
+  std::vector<CpuOperation> process(const ProfileWindow& window) override {
+    CpuOperation operation;
+    operation.name = "work";
+    operation.start_ns = window.begin_ns;
+    operation.end_ns = window.end_ns;
+    return {operation};
+  }
+};
+
+TEST_F(StreamingExportTest, WhatOthersHaveToShowIsDiscardedAndCounted) {
+  ASSERT_TRUE(register_child_profiler("child", [] { return std::make_unique<ChildWithWork>(); }));
+  const auto stream = start("trace.json");
+  publisher_.run();
+  ASSERT_TRUE(stream->advance());
+  const Result<StreamedTrace> streamed = stream->finish();
+  EXPECT_TRUE(unregister_child_profiler("child"));
+  ASSERT_TRUE(streamed);
+  EXPECT_EQ(streamed->links.discarded_cpu_operations, 1u);
+  EXPECT_THAT(read_trace_file(path("trace.json")), HasSubstr("\"CPU operations discarded\": 1"));
 }
 
 TEST_F(StreamingExportTest, PausesAreThoseOfAWholeSession) {

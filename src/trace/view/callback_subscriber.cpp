@@ -18,7 +18,7 @@ struct CallbackSubscriber::Impl {
   const std::shared_ptr<CallbackEntry> entry;
   std::mutex mutex;
   bool is_called = false, is_over = false;
-  bool needs_calls = false, needs_waits = false;
+  bool needs_calls = false;
 };
 
 CallbackSubscriber::CallbackSubscriber(ViewSubscriber& views, Callback callback)

@@ -111,6 +111,11 @@ void ViewSubscriber::Impl::rest_when_nothing_is_wanted() {
   capture.reset();
 }
 
+void ViewSubscriber::Impl::count_buffers() {
+  statistics.buffers_requested = requested_before + (buffers ? buffers->requested() : 0);
+  statistics.buffers_completed = completed_before + (buffers ? buffers->completed() : 0);
+}
+
 void ViewSubscriber::Impl::do_round(RoundType type) {
   const std::lock_guard round(round_mutex);
   const InCallbacks in_callbacks(this);
@@ -132,13 +137,11 @@ void ViewSubscriber::Impl::do_round(RoundType type) {
   statistics.views = builder.statistics();
   statistics.dropped_views = dropped_views;
   statistics.bad_timestamps = bad_timestamps;
-  statistics.buffers_requested = requested_before + (buffers ? buffers->requested() : 0);
-  statistics.buffers_completed = completed_before + (buffers ? buffers->completed() : 0);
+  count_buffers();
 }
 
 void ViewSubscriber::Impl::run() {
   std::unique_lock lock(mutex);
-  delivering = std::this_thread::get_id();
   while (!quits) {
     const std::uint64_t flush = flushes_wanted;
     const bool is_flush = flush != flushes_done;
@@ -238,8 +241,7 @@ ResultCode ViewSubscriber::set_callbacks(BufferRequested requested, BufferComple
   }
   const std::lock_guard lock(impl_->mutex);
   impl_->has_callbacks = impl_->buffers != nullptr;
-  impl_->statistics.buffers_requested = impl_->requested_before + (impl_->buffers ? impl_->buffers->requested() : 0);
-  impl_->statistics.buffers_completed = impl_->completed_before + (impl_->buffers ? impl_->buffers->completed() : 0);
+  impl_->count_buffers();
   return code;
 }
 

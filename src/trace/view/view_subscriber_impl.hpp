@@ -42,6 +42,7 @@ struct ViewSubscriber::Impl {
   void do_round(RoundType type);
   bool take_records();
   void rest_when_nothing_is_wanted();
+  void count_buffers();  ///< `mutex` is held as well.
   void put(std::uint32_t writer, std::span<const std::byte> view);
   void finish();
 
@@ -78,7 +79,6 @@ struct ViewSubscriber::Impl {
   bool is_capture_paused = false;
   std::uint64_t flushes_wanted = 0, flushes_done = 0;
   std::thread thread;
-  std::thread::id delivering;
   std::function<std::uint64_t()> clock;
   std::string problem;
   ViewSubscriberStatistics statistics;
