@@ -102,7 +102,8 @@ TEST_F(StreamingExportTest, ItsEventsAreThoseOfAWholeSession) {
     annotate_now(probe::AnnotationType::begin, "everything");
     annotate_now(probe::AnnotationType::begin, "never ended");
     BusyProgram program(publisher_);
-    for (int round = 0; round < 60; ++round) {
+    std::uint64_t rounds = 0;
+    for (; program.is_submitting() || rounds < 20; ++rounds) {
       ASSERT_TRUE(stream->advance());
       std::this_thread::sleep_for(milliseconds(1));
     }
@@ -127,14 +128,13 @@ TEST_F(StreamingExportTest, ItsEventsAreThoseOfAWholeSession) {
       EXPECT_EQ(comparable_figures(trace), comparable_figures(expected));
       expect_no_finding(trace);
     }
-    EXPECT_GT(program.submitted(), 500u);
     EXPECT_EQ(streamed->links.commands, program.submitted());
     EXPECT_EQ(streamed->trace.kernels, written->kernels);
     EXPECT_EQ(streamed->trace.flows, written->flows);
     EXPECT_EQ(streamed->trace.slices, written->slices);
     EXPECT_EQ(streamed->trace.overlapping, written->overlapping);
     EXPECT_EQ(streamed->trace.bytes, fs::file_size(path(name)));
-    EXPECT_EQ(streamed->memory.rounds, 63u) << "with the one before the stop and the last";
+    EXPECT_EQ(streamed->memory.rounds, rounds + 3) << "with one more here, the one before the stop and the last";
     EXPECT_EQ(streamed->memory.carried_operations, 0u);
     EXPECT_EQ(streamed->books.total.submitted, program.submitted());
     EXPECT_EQ(streamed->books.total.recorded, program.submitted());

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -21,37 +22,39 @@ inline void annotate_now(probe::AnnotationType type, std::string_view text) {
     listener->annotate({.time_ns = now_ns(probe::clock_domain()), .range = 0, .type = type, .text = text, .value = 1.5});
 }
 
-/// Threads that submit to one queue, in order, and a device that is behind; one command stays until `finish`.
+/// Threads that submit a given number of commands to one queue, in order, and a device that is behind; one command stays until `finish`.
 class BusyProgram {
  public:
   explicit BusyProgram(TestPublisher& publisher) : publisher_(publisher) {
     long_command_ = publisher_.copy(4'096);
-    for (std::uint64_t number = 0; number < 3; ++number) threads_.emplace_back([this, number] { work(number); });
-    threads_.emplace_back([this] { run_device(); });
+    for (std::uint64_t number = 0; number < kThreads; ++number) threads_.emplace_back([this, number] { work(number); });
+    device_ = std::thread([this] { run_device(); });
   }
+  /// Until every command was submitted. How many there are does not depend on how fast anybody is.
+  bool is_submitting() const { return submitting_threads_ != 0; }
   void finish() {
-    is_done_ = true;
     for (std::thread& thread : threads_) thread.join();
+    is_done_ = true;
+    device_.join();
     for (; !queue_.empty(); queue_.pop_front()) publisher_.complete(queue_.front(), 1);
     publisher_.complete_now(long_command_);
   }
-  std::uint64_t submitted() const { return submitted_; }
+  static constexpr std::uint64_t submitted() { return kThreads * kSteps + 1; }
 
  private:
+  static constexpr std::uint64_t kThreads = 3, kSteps = 600;
   void work(std::uint64_t number) {
-    for (std::uint64_t step = 0; !is_done_; ++step) {
+    for (std::uint64_t step = 0; step < kSteps; ++step) {
       begin_step(number, step);
       {
         const std::lock_guard lock(mutex_);
-        if (queue_.size() < 200) {
-          queue_.push_back(step % 5 == 0 ? publisher_.copy(step + 1, step % 2 == 0) : publisher_.launch());
-          ++submitted_;
-        }
+        queue_.push_back(step % 5 == 0 ? publisher_.copy(step + 1, step % 2 == 0) : publisher_.launch());
       }
       end_step(step);
       if (step % 7 == 0) publisher_.call("testQuery");
       std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
+    --submitting_threads_;
   }
   void begin_step(std::uint64_t number, std::uint64_t step) {
     if (step % 3 == 0) annotate_now(probe::AnnotationType::begin, "step");
@@ -64,7 +67,7 @@ class BusyProgram {
   }
   void run_device() {
     while (!is_done_) {
-      TestPublisher::Launched next;
+      std::optional<TestPublisher::Launched> next;
       {
         const std::lock_guard lock(mutex_);
         if (queue_.size() > 20) {
@@ -72,7 +75,11 @@ class BusyProgram {
           queue_.pop_front();
         }
       }
-      publisher_.complete(next, 1);
+      if (next) {
+        publisher_.complete(*next, 1);
+      } else {
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+      }
     }
   }
 
@@ -80,9 +87,10 @@ class BusyProgram {
   std::mutex mutex_;
   std::deque<TestPublisher::Launched> queue_;
   TestPublisher::Launched long_command_;
+  std::atomic<std::uint64_t> submitting_threads_{kThreads};
   std::atomic<bool> is_done_{false};
-  std::atomic<std::uint64_t> submitted_{1};
   std::vector<std::thread> threads_;
+  std::thread device_;
 };
 
 }  // namespace xpu::profiler::test_support

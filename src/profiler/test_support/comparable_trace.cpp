@@ -75,7 +75,9 @@ std::vector<std::string> comparable_events(const std::string& document, DeviceTi
     if (event.contains("args")) {
       Json& arguments = event["args"];
       if (arguments.contains("correlation")) arguments["correlation"] = reading.call_of(arguments.at("correlation"));
-      if (without_times) arguments.erase("moved ns");
+      if (without_times) {
+        for (const char* of_times : {"moved ns", "ends"}) arguments.erase(of_times);
+      }
       for (const char* time : {"queued", "submitted"}) {
         if (arguments.contains(time)) arguments[time] = without_times ? Json() : Json(reading.since(arguments.at(time)));
       }
@@ -114,6 +116,9 @@ std::string comparable_figures(const std::string& document, DeviceTimes times) {
   Json trace = Json::parse(document, nullptr, false);
   if (trace.is_discarded()) return "no trace: the document is no JSON";
   for (const char* own : {"traceEvents", "traceName", "baseTimeNanoseconds"}) trace.erase(own);
+  if (times == DeviceTimes::left_out) {
+    for (const char* of_times : {"out of range", "before their call"}) trace["errorStatistics"].erase(of_times);
+  }
   for (Json& clock : trace["clocks"]) {
     clock.erase("readings");
     if (times == DeviceTimes::exact) continue;
