@@ -74,6 +74,44 @@ void map_clocks(const trace::Recording& recording) {
   }
 }
 
+void expect_balanced(const trace::Conservation& books) {
+  XPU_FUZZ_EXPECT(books.pending.size() <= 1'000);
+  XPU_FUZZ_EXPECT(books.total.unexplained ==
+                  static_cast<std::int64_t>(books.total.submitted - books.total.recorded - books.total.lost - books.total.pending));
+  for (const trace::LossSummary& loss : books.losses) XPU_FUZZ_EXPECT(trace::loss_cause_name(loss.cause) != nullptr);
+}
+
+/// As if the records were those of a session, which saw a part of the program: all at once, and one after the other.
+void check_as_a_part(const trace::Recording& recording) {
+  const trace::ReadBatches read_batches = [&](std::span<const trace::RecordKind> kinds, const trace::Recording::Visitor& visit) {
+    return recording.for_each_batch(kinds, visit);
+  };
+  const auto of_part = trace::check_conservation_of_part(recording.processes(), read_batches);
+  XPU_FUZZ_EXPECT(of_part.has_value());
+  expect_balanced(*of_part);
+
+  std::vector<trace::RunningBooks> books(recording.processes().size());
+  (void)recording.for_each_batch([&](std::size_t process, std::span<const std::byte> records) {
+    trace::for_each_record(records, [&](const trace::RecordHeader& header) {
+      switch (static_cast<trace::RecordKind>(header.kind)) {
+        case trace::RecordKind::queue: books[process].add(reinterpret_cast<const trace::QueueRecord&>(header)); break;
+        case trace::RecordKind::operation_submitted:
+          books[process].add(reinterpret_cast<const trace::OperationSubmittedRecord&>(header));
+          break;
+        case trace::RecordKind::operation_completed:
+          books[process].add_recorded(reinterpret_cast<const trace::OperationCompletedRecord&>(header).queue, header.flags);
+          break;
+        case trace::RecordKind::loss: books[process].add(reinterpret_cast<const trace::LossRecord&>(header)); break;
+        default: break;
+      }
+    });
+  });
+  for (std::size_t process = 0; process < books.size(); ++process) {
+    std::vector<trace::PendingOperation> pending(of_part->pending);
+    expect_balanced(std::move(books[process]).close(recording.processes()[process], std::move(pending)));
+  }
+}
+
 void read_recording(const std::string& path) {
   const auto recording = trace::Recording::open(path);
   if (!recording) return;
@@ -88,9 +126,8 @@ void read_recording(const std::string& path) {
 
   const auto books = trace::check_conservation(*recording);
   XPU_FUZZ_EXPECT(books.has_value());
-  XPU_FUZZ_EXPECT(books->pending.size() <= 1'000);
-  XPU_FUZZ_EXPECT(books->total.unexplained ==
-                  static_cast<std::int64_t>(books->total.submitted - books->total.recorded - books->total.lost - books->total.pending));
+  expect_balanced(*books);
+  check_as_a_part(*recording);
   map_clocks(*recording);
 }
 
