@@ -334,6 +334,11 @@ Measured measure(const std::string& folder, std::uint64_t launches) {
     });
   };
   measured.plain = export_to(json);
+  // The best of three rounds, as the floor's.
+  for (int round = 1; round < 3; ++round) {
+    const Cost again = export_to(json);
+    if (again.cpu_s < measured.plain.cpu_s) measured.plain = again;
+  }
   measured.compressed = export_to(gzip);
   measured.perfetto = export_to(perfetto);
   measured.report = with_recording([&](const trace::Recording& recording) {

@@ -23,5 +23,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto path = profiler::confined_trace_path(parsed->config, "/traces", 7);
   XPU_FUZZ_EXPECT(!path || (path->starts_with("/traces/") && path->find("/../") == std::string::npos));
   XPU_FUZZ_EXPECT(!profiler::trace_path(parsed->config, "/traces", 7).empty());
+  const auto snapshot = profiler::memory_snapshot_path(parsed->config, "/traces", true, 7);
+  XPU_FUZZ_EXPECT(!snapshot || (snapshot->starts_with("/traces/") && snapshot->find("/../") == std::string::npos));
+  (void)profiler::memory_snapshot_path(parsed->config, "/traces", false, 7);
+  const std::int64_t start_ms = parsed->config.start_time_unix_ms.value_or(0);
+  XPU_FUZZ_EXPECT(profiler::check_start_time(parsed->config, start_ms).has_value());
   return 0;
 }
