@@ -79,6 +79,14 @@ static inline void xpu_annotate_counter(const char* name, double value) { xpu_an
 static inline void xpu_annotate_name_queue(const void* queue, const char* name) {
   xpu_annotate_send_(4, (uint64_t)(uintptr_t)queue, name, 0.0);
 }
+/*
+ * A collective or a message of this thread, for a library that communicates: what it is called, which communicator (any number that tells
+ * them apart), how much it sends; and, when it is over, how much it received. They nest, four deep; deeper ones are not told.
+ */
+static inline void xpu_annotate_begin_communication(const char* name, uint64_t communicator, uint64_t send_bytes) {
+  xpu_annotate_send_(6, communicator, name, (double)send_bytes);
+}
+static inline void xpu_annotate_end_communication(uint64_t receive_bytes) { xpu_annotate_send_(7, receive_bytes, NULL, 0.0); }
 /* Names the calling thread. */
 static inline void xpu_annotate_name_thread(const char* name) { xpu_annotate_send_(5, 0, name, 0.0); }
 

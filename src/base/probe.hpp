@@ -104,6 +104,11 @@ struct CopyDetail {
   std::uint32_t pattern_bytes = 0;
 };
 
+/// Which node of a graph, or of a command buffer, is replayed. Numbers are the publisher's, unique in the process.
+struct GraphNode {
+  std::uint64_t graph = 0, node = 0;
+};
+
 /// One submitting call, filled in before the driver call.
 struct Operation {
   std::uint64_t enter_ns = 0;  ///< Host clock of `clock_domain()`, before the driver call.
@@ -111,9 +116,10 @@ struct Operation {
   Id api = 0;     ///< String id (`intern`) of the API function's name.
   Id kernel = 0;  ///< Object id, for kernels.
   Command command = Command::other;
-  std::uint32_t flags = 0;             ///< OperationFlag.
-  const Geometry* geometry = nullptr;  ///< Or null.
-  const CopyDetail* copy = nullptr;    ///< Or null.
+  std::uint32_t flags = 0;                ///< OperationFlag.
+  const Geometry* geometry = nullptr;     ///< Or null.
+  const CopyDetail* copy = nullptr;       ///< Or null.
+  const GraphNode* graph_node = nullptr;  ///< Or null.
 };
 
 /// What the driver answered to a submitting call.
@@ -199,6 +205,22 @@ struct Annotation {
   double value = 0;  ///< Counters.
 };
 
+/// A collective or a message between programs, as the library that did it tells it. When it is over.
+struct Communication {
+  std::uint64_t begin_ns = 0, end_ns = 0;
+  std::uint64_t send_bytes = 0, receive_bytes = 0;
+  std::uint64_t communicator = 0;  ///< Whatever number the library has for it.
+  std::string_view name;
+};
+
+/// What recording took its time for; written to recordings. `time` is sampled, and stands for a number of calls; others are told each time.
+enum class OverheadType : std::uint32_t {
+  time = 0,          ///< Within the program's calls.
+  resource = 2,      ///< Memory for records.
+  buffer_flush = 3,  ///< Handing records to whoever wants them, in the program.
+  driver = 4,        ///< Asking a driver for times.
+};
+
 /// How a clock reading was made; written to recordings.
 enum class ClockMethod : std::uint32_t { device_timer = 1, host_clock = 2, command_bracket = 3, native = 4 };
 /// "Some time between `host_before_ns` and `host_after_ns` the device clock showed `device_ticks`", give or take `error_ps`.
@@ -264,7 +286,7 @@ enum Wanted : std::uint32_t {
   kWaits = 1u << 3,
   kCalls = 1u << 4,  ///< Every other API call.
   kMemory = 1u << 5,
-  kAnnotations = 1u << 6,
+  kAnnotations = 1u << 6,  ///< And communication.
 };
 
 /// The subscriber's table. `wanted` may change at any time (pause, resume).
@@ -286,10 +308,11 @@ struct Subscriber {
   void (*object)(ObjectKind, Id, ObjectEvent, const void* description) = nullptr;
   void (*clock)(const ClockReading&) = nullptr;
   void (*annotate)(const Annotation&) = nullptr;
+  void (*communicate)(const Communication&) = nullptr;
   /// A text was interned; also called for every text that exists when the subscriber is installed.
   void (*string)(Id, std::string_view) = nullptr;
-  /// The time that recording itself took, sampled: begin, end, calls that it stands for.
-  void (*overhead)(std::uint64_t begin_ns, std::uint64_t end_ns, std::uint32_t count) = nullptr;
+  /// The time that recording itself took: for what, begin, end, calls that it stands for.
+  void (*overhead)(OverheadType type, std::uint64_t begin_ns, std::uint64_t end_ns, std::uint32_t count) = nullptr;
 };
 
 namespace internal {

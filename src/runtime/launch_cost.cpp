@@ -37,7 +37,8 @@ void subscribe() {
   g_subscriber.clock = [](const xpu::probe::ClockReading&) {};
   g_subscriber.annotate = [](const xpu::probe::Annotation&) {};
   g_subscriber.string = [](xpu::probe::Id, std::string_view) {};
-  g_subscriber.overhead = [](std::uint64_t, std::uint64_t, std::uint32_t) {};
+  g_subscriber.communicate = [](const xpu::probe::Communication&) {};
+  g_subscriber.overhead = [](xpu::probe::OverheadType, std::uint64_t, std::uint64_t, std::uint32_t) {};
   xpu::probe::subscribe(&g_subscriber);
 }
 

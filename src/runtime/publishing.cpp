@@ -124,7 +124,9 @@ void publish_everything() {
 void read_clock(DeviceState& device, const probe::Subscriber& subscriber) noexcept {
   hal::Device* opened = device.device.load(std::memory_order_acquire);
   const probe::Scope scope;
+  const std::uint64_t begin_ns = now_ns();
   const auto reading = opened->read_clock();
+  subscriber.overhead(probe::OverheadType::driver, begin_ns, now_ns(), 1);
   if (!reading) return;
   probe::ClockReading published;
   published.host_before_ns = reading->host_before_ns;

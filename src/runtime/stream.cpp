@@ -150,7 +150,7 @@ Result<Operation> submit_published(StreamState& stream, const probe::Subscriber&
   }
   if (is_sampled) {
     const std::uint64_t end_ns = now_ns();
-    subscriber.overhead(end_ns - (called_ns - entered_ns) - (end_ns - returned_ns), end_ns, kSampleEvery);
+    subscriber.overhead(probe::OverheadType::time, end_ns - (called_ns - entered_ns) - (end_ns - returned_ns), end_ns, kSampleEvery);
   }
   if (!taken) return std::move(taken).error();
   return Operation{is_recorded ? id : 0, stream.sequence};

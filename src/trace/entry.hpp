@@ -51,6 +51,9 @@ void set_wanted_of_callback_table(std::uint32_t wanted) noexcept;
 /// Of both, so that it does not matter which one a publisher looks at.
 void set_wanted(std::uint32_t wanted) noexcept;
 std::uint32_t wanted_now() noexcept;
+/// Somebody in this process took so many bytes of records since `begin_ns`. What is next to nothing is not told, or telling it would be the
+/// next to be taken.
+void publish_flush(std::uint64_t begin_ns, std::uint64_t bytes) noexcept;
 /// Which kernels are wanted. Matching takes a lock, which is held through a fork.
 bool set_kernel_expression(const char* expression) noexcept;
 /// Of the captures of this process, instead; no lock of definitions may be held.

@@ -5,6 +5,7 @@
 #include "base/mutex.hpp"
 #include "trace/definitions.hpp"
 #include "trace/entry.hpp"
+#include "trace/fill_records.hpp"
 #include "trace/operation_filter.hpp"
 #include "xpu/base/clock.hpp"
 #include "xpu/trace/recording/recording.hpp"
@@ -32,13 +33,6 @@ void count_in_header(std::uint64_t count) noexcept {
 
 void definitions_are_missing() noexcept {
   if (Segment* segment = g_segment.load(std::memory_order_acquire)) segment->definitions_missing.store(true, std::memory_order_release);
-}
-
-constexpr std::uint32_t flag_if(bool condition, std::uint32_t flag) { return condition ? flag : 0; }
-
-template <typename Record>
-RecordHeader header_of(RecordKind kind, std::uint32_t flags = 0) {
-  return {static_cast<std::uint16_t>(kind), static_cast<std::uint16_t>(sizeof(Record)), flags};
 }
 
 /// Writes a record that is no operation. While the recording is paused nobody wants these.
@@ -92,82 +86,7 @@ probe::OperationId begin(const probe::Operation& operation) noexcept {
   return begin_slowly(operation);
 }
 
-void fill_submitted(OperationSubmittedRecord& record, probe::OperationId id, const probe::Operation& operation,
-                    const probe::Submission& submission, std::uint32_t geometry, std::uint32_t thread) noexcept {
-  constexpr std::uint32_t kPassedOn = std::uint32_t{probe::kOutOfOrderQueue} | probe::kUserEvent | probe::kInsideCommandBuffer;
-  static_assert(kPassedOn == (std::uint32_t{kFlagOutOfOrderQueue} | kFlagUserEvent | kFlagInsideCommandBuffer));
-  const std::uint32_t flags = (operation.flags & kPassedOn) | flag_if(submission.result != 0, kFlagFailed) |
-                              flag_if(submission.exit_ns == 0, kFlagExitUnknown) |
-                              static_cast<std::uint32_t>(operation.command) << kCommandShift;
-  record.header = header_of<OperationSubmittedRecord>(RecordKind::operation_submitted, flags);
-  record.operation = id;
-  record.enter_ns = operation.enter_ns;
-  record.exit_ns = submission.exit_ns;
-  record.queue = operation.queue;
-  record.queue_sequence = submission.queue_sequence;
-  record.what = operation.kernel;  // 0 for everything else
-  record.geometry = geometry;
-  record.thread = thread;
-  record.api = operation.api;
-  record.result = submission.result;
-  record.stack = 0;
-}
-
-void fill_geometry(GeometryRecord& record, std::uint32_t id, const probe::Geometry& geometry) noexcept {
-  record.header = header_of<GeometryRecord>(RecordKind::geometry);
-  record.geometry = id;
-  record.dimensions = geometry.dimensions;
-  std::memcpy(record.offset, geometry.offset, sizeof record.offset);
-  std::memcpy(record.global, geometry.global, sizeof record.global);
-  std::memcpy(record.local, geometry.local, sizeof record.local);
-}
-
-/// Returns where the next record goes.
-std::byte* fill_correlations(std::byte* place, probe::OperationId id, std::uint32_t thread) noexcept {
-  const probe::TopCorrelations top = probe::top_correlations();
-  for (std::size_t index = 0; index < top.count; ++index) {
-    auto& record = *reinterpret_cast<ExternalCorrelationRecord*>(place);
-    record.header = header_of<ExternalCorrelationRecord>(RecordKind::external_correlation);
-    record.operation = id;
-    record.external_id = top.all[index].id;
-    record.family = static_cast<std::uint32_t>(top.all[index].family);
-    record.thread = thread;
-    place += sizeof(ExternalCorrelationRecord);
-  }
-  return place;
-}
-
 constinit std::atomic<std::uint32_t> g_rectangles{0};
-
-void fill_copy(CopyDetailRecord& record, probe::OperationId id, const probe::CopyDetail& copy, std::uint32_t rectangle,
-               probe::Id long_pattern) noexcept {
-  record = CopyDetailRecord{};
-  record.header = header_of<CopyDetailRecord>(RecordKind::copy_detail);
-  record.operation = id;
-  record.bytes = copy.bytes;
-  record.source = copy.source;
-  record.destination = copy.destination;
-  record.source_type = static_cast<std::uint8_t>(copy.source_type);
-  record.destination_type = static_cast<std::uint8_t>(copy.destination_type);
-  record.direction = static_cast<std::uint8_t>(copy.direction);
-  record.form = static_cast<std::uint8_t>(copy.form);
-  record.peer_device = copy.peer_device;
-  record.rectangle = rectangle;
-  record.pattern_bytes = copy.pattern == nullptr ? 0 : copy.pattern_bytes;
-  record.pattern = long_pattern;
-  if (record.pattern_bytes != 0 && record.pattern_bytes <= sizeof record.pattern) {
-    std::memcpy(&record.pattern, copy.pattern, record.pattern_bytes);
-  }
-}
-
-void fill_rectangle(RectangleRecord& record, std::uint32_t id, probe::CopyForm form, const probe::Rectangle& rectangle) noexcept {
-  record.header = header_of<RectangleRecord>(RecordKind::rectangle);
-  record.id = id;
-  record.form = static_cast<std::uint32_t>(form);
-  std::memcpy(record.origins, rectangle.origins, sizeof record.origins);
-  std::memcpy(record.region, rectangle.region, sizeof record.region);
-  std::memcpy(record.pitches, rectangle.pitches, sizeof record.pitches);
-}
 
 probe::Id intern_long_pattern(const probe::CopyDetail* copy) noexcept {
   if (copy == nullptr || copy->pattern == nullptr || copy->pattern_bytes <= sizeof(CopyDetailRecord::pattern)) return 0;
@@ -208,6 +127,7 @@ bool drop_submission(Writer* writer, probe::OperationId id, const probe::Operati
   // One reservation for all, so that an operation is recorded with its details or not at all.
   std::size_t bytes = sizeof(OperationSubmittedRecord) + probe::correlated_families() * sizeof(ExternalCorrelationRecord);
   if (geometry_is_new) bytes += sizeof(GeometryRecord);
+  if (operation.graph_node != nullptr) bytes += sizeof(GraphNodeRecord);
   const probe::CopyDetail* copy = operation.copy;
   const probe::Rectangle* rectangle = nullptr;
   if (copy != nullptr) {
@@ -224,6 +144,10 @@ bool drop_submission(Writer* writer, probe::OperationId id, const probe::Operati
     place += sizeof(GeometryRecord);
   }
   place = fill_correlations(place, id, writer->id());
+  if (operation.graph_node != nullptr) {
+    fill_graph_node(*reinterpret_cast<GraphNodeRecord*>(place), id, *operation.graph_node);
+    place += sizeof(GraphNodeRecord);
+  }
   fill_submitted(*reinterpret_cast<OperationSubmittedRecord*>(place), id, operation, submission, geometry, writer->id());
   if (copy != nullptr) {
     place += sizeof(OperationSubmittedRecord);
@@ -238,11 +162,16 @@ bool drop_submission(Writer* writer, probe::OperationId id, const probe::Operati
   return true;
 }
 
+/// Asked as one question, because it is asked at every launch.
+bool has_details(const probe::Operation& operation) noexcept {
+  return (reinterpret_cast<std::uintptr_t>(operation.copy) | reinterpret_cast<std::uintptr_t>(operation.graph_node)) != 0;
+}
+
 bool submitted(probe::OperationId id, const probe::Operation& operation, const probe::Submission& submission) noexcept {
   {
     const QuickEntry entry;
     Writer* writer = entry.writer();
-    if (writer != nullptr && operation.copy == nullptr && submission.result == 0 && probe::correlated_families() == 0 &&
+    if (writer != nullptr && !has_details(operation) && submission.result == 0 && probe::correlated_families() == 0 &&
         writer->has_room(sizeof(OperationSubmittedRecord)) && writer->note_sequence_quickly(operation.queue, submission.queue_sequence))
         [[likely]] {
       const std::uint32_t geometry = operation.geometry == nullptr ? 0 : writer->find_last_geometry(*operation.geometry);
@@ -255,20 +184,6 @@ bool submitted(probe::OperationId id, const probe::Operation& operation, const p
     }
   }
   return submitted_slowly(id, operation, submission);
-}
-
-void fill_completed(OperationCompletedRecord& record, probe::OperationId id, const probe::Completion& completion) noexcept {
-  static_assert(static_cast<int>(probe::CompletionStatus::unfinished) == 3);
-  static constexpr std::uint32_t kFlagOfStatus[] = {0, kFlagFailed, kFlagUntimed, kFlagUnfinishedAtExit};
-  const std::uint32_t flags = kFlagOfStatus[static_cast<std::size_t>(completion.status) & 3] | flag_if(completion.clamped, kFlagClamped);
-  record.header = header_of<OperationCompletedRecord>(RecordKind::operation_completed, flags);
-  record.operation = id;
-  record.queued = completion.ticks.queued;
-  record.submit = completion.ticks.submit;
-  record.start = completion.ticks.start;
-  record.end = completion.ticks.end;
-  record.queue = completion.queue;
-  record.status = completion.native_status;
 }
 
 [[gnu::noinline]] void complete_slowly(probe::OperationId id, const probe::Completion& completion) noexcept {
@@ -432,12 +347,25 @@ void string(probe::Id id, std::string_view text) noexcept {
   if (entry.writer() == nullptr || !entry.writer()->append_string(id, text)) definitions_are_missing();
 }
 
-void overhead(std::uint64_t begin_ns, std::uint64_t end_ns, std::uint32_t count) noexcept {
+void communicate(const probe::Communication& communication) noexcept {
+  CommunicationRecord record{};
+  record.header = header_of<CommunicationRecord>(RecordKind::communication);
+  record.begin_ns = communication.begin_ns;
+  record.end_ns = communication.end_ns;
+  record.send_bytes = communication.send_bytes;
+  record.receive_bytes = communication.receive_bytes;
+  record.communicator = communication.communicator;
+  record.name = communication.name.empty() ? 0 : probe::intern(communication.name);
+  append_other(record, &CommunicationRecord::thread);
+}
+
+void overhead(probe::OverheadType type, std::uint64_t begin_ns, std::uint64_t end_ns, std::uint32_t count) noexcept {
   OverheadRecord record{};
   record.header = header_of<OverheadRecord>(RecordKind::overhead);
   record.begin_ns = begin_ns;
   record.end_ns = end_ns;
   record.count = count;
+  record.type = static_cast<std::uint32_t>(type);
   append_other(record, &OverheadRecord::thread);
 }
 
@@ -455,6 +383,7 @@ constinit probe::Subscriber g_table = {
     .object = object,
     .clock = clock,
     .annotate = annotate,
+    .communicate = communicate,
     .string = string,
     .overhead = overhead,
 };
@@ -466,6 +395,9 @@ bool internal::is_own_table(const probe::Subscriber* table) noexcept { return ta
 void internal::set_wanted(std::uint32_t wanted) noexcept {
   g_table.wanted.store(wanted, std::memory_order_relaxed);
   set_wanted_of_callback_table(wanted);
+}
+void internal::publish_flush(std::uint64_t begin_ns, std::uint64_t bytes) noexcept {
+  if (bytes >= kChunkBytes) overhead(probe::OverheadType::buffer_flush, begin_ns, now_ns(probe::clock_domain()), 1);
 }
 std::uint32_t internal::wanted_now() noexcept { return g_table.wanted.load(std::memory_order_relaxed); }
 

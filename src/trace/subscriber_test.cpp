@@ -43,6 +43,13 @@ class SubscriberTest : public testing::Test {
     return found.empty() ? Record{} : found[0].as<Record>();
   }
 
+  template <typename Record>
+  std::vector<Record> all(RecordKind kind) {
+    std::vector<Record> records;
+    for (const CopiedRecord& found : folder_.segment().records(kind)) records.push_back(found.as<Record>());
+    return records;
+  }
+
   LiveFolder folder_;
   RecordedProcess process_{folder_};
   const probe::Subscriber& table_ = *process_.table;
@@ -257,7 +264,8 @@ TEST_F(SubscriberTest, OtherRecordsCarryWhatWasPublished) {
                 .device = 2,
                 .method = probe::ClockMethod::command_bracket,
                 .error_ps = 500});
-  table_.overhead(30, 31, 64);
+  table_.overhead(probe::OverheadType::driver, 30, 31, 64);
+  table_.communicate({.begin_ns = 50, .end_ns = 52, .send_bytes = 53, .receive_bytes = 54, .communicator = 55, .name = "allreduce"});
   table_.annotate({.time_ns = 40, .range = 41, .type = probe::AnnotationType::counter, .text = "bytes", .value = 2.5});
   const probe::OperationId first = launch(table_, 3, 1);
   table_.lost({.queue = 3, .cause = probe::LossCause::ring_full, .first = first, .last = first + 10, .count = 7});
@@ -281,7 +289,20 @@ TEST_F(SubscriberTest, OtherRecordsCarryWhatWasPublished) {
   EXPECT_EQ(clock.device_ticks, 21u);
   EXPECT_EQ(clock.domain, 1u);
   EXPECT_EQ(clock.header.flags, 3u);
-  EXPECT_EQ(only<OverheadRecord>(RecordKind::overhead).count, 64u);
+  const std::vector<OverheadRecord> overheads = all<OverheadRecord>(RecordKind::overhead);
+  ASSERT_EQ(overheads.size(), 2u);
+  EXPECT_EQ(overheads[0].type, static_cast<std::uint32_t>(probe::OverheadType::resource)) << "the first chunk has its price";
+  EXPECT_LE(overheads[0].begin_ns, overheads[0].end_ns);
+  EXPECT_EQ(overheads[1].type, static_cast<std::uint32_t>(probe::OverheadType::driver));
+  EXPECT_EQ(overheads[1].count, 64u);
+  const auto communication = only<CommunicationRecord>(RecordKind::communication);
+  EXPECT_EQ(communication.begin_ns, 50u);
+  EXPECT_EQ(communication.end_ns, 52u);
+  EXPECT_EQ(communication.send_bytes, 53u);
+  EXPECT_EQ(communication.receive_bytes, 54u);
+  EXPECT_EQ(communication.communicator, 55u);
+  EXPECT_EQ(communication.thread, call.thread);
+  EXPECT_EQ(texts_of(folder_.segment().records())[communication.name], "allreduce");
   const auto annotation = only<AnnotationRecord>(RecordKind::annotation);
   EXPECT_EQ(annotation.header.flags, 3u);
   EXPECT_EQ(annotation.value, 2.5);

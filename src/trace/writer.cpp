@@ -50,7 +50,20 @@ std::byte* Writer::reserve_in_next_chunk(std::size_t bytes) noexcept {
   }
   // A capture in memory is told what is missing when it ends.
   if (!segment_.is_in_memory() && segment_.definitions_missing.exchange(false, std::memory_order_acq_rel)) write_definitions_(*this);
+  if (!segment_.is_paused()) write_cost_of_chunk(now);
   return reserve(bytes);
+}
+
+void Writer::write_cost_of_chunk(std::uint64_t begin_ns) noexcept {
+  OverheadRecord record{};
+  record.header = {static_cast<std::uint16_t>(RecordKind::overhead), sizeof record, 0};
+  record.begin_ns = begin_ns;
+  record.end_ns = now_ns();
+  record.count = 1;
+  record.type = static_cast<std::uint32_t>(probe::OverheadType::resource);
+  record.thread = id_;
+  // Definitions may have filled it, and another one would have a cost of its own.
+  if (has_room(sizeof record) && !append(record)) count_dropped({.flags = kFlagNotOperation});
 }
 
 void Writer::introduce_to_reader() noexcept {

@@ -131,6 +131,7 @@ class Writer {
   void release_chunk() noexcept;
   std::byte* reserve_in_next_chunk(std::size_t bytes) noexcept;
   bool write_thread() noexcept;
+  void write_cost_of_chunk(std::uint64_t begin_ns) noexcept;
   void change_queue(std::uint32_t queue) noexcept;
 
   // What every record touches comes first, in one cache line.

@@ -87,6 +87,7 @@ OWN_PROCESS_TEST(P1_StreamedTraceTest, ItHoldsWhatASessionOverTheSameTimeHolds) 
   profiler::Config config;
   config.with_memory = true;
   config.kinds.erase(profiler::ActivityKind::gpu_user_annotation);  // a stream has none
+  config.kinds.erase(profiler::ActivityKind::overhead);             // that of starting and of fetching is told to whoever goes on
   profiler::Session whole(config);
   EXPECT_THAT(whole.start(), Succeeds());
   profiler::StreamingOptions options;

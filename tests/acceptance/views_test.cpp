@@ -1,15 +1,20 @@
 #include <algorithm>
 #include <atomic>
+#include <barrier>
+#include <ctime>
 #include <map>
 #include <mutex>
+#include <numeric>
+#include <set>
 #include <thread>
 #include <vector>
 
 #include "tests/acceptance/support.hpp"
+#include "xpu/annotate.h"
 #include "xpu/trace/view/callback_subscriber.hpp"
 #include "xpu/trace/view/next_record.hpp"
 
-// V1 to V3: what a subscriber to views is told of real work, on every driver.
+// V1 to V5: what a subscriber to views is told of real work, on every driver.
 
 namespace xpu::acceptance {
 namespace {
@@ -189,6 +194,124 @@ TEST(V3_ViewsTest, WaitsHaveTheirViews) {
     EXPECT_LE(wait.start_ns, wait.end_ns);
   }
   EXPECT_THAT(types, ::testing::ElementsAre(SynchronizationType::host_event, SynchronizationType::host_command_queue));
+}
+
+/// What a library of collectives does, between the threads of a program.
+class SharedSum {
+ public:
+  static constexpr std::uint64_t kCommunicator = 0x5ca1e;
+  explicit SharedSum(std::size_t ranks, std::size_t values) : sum_(values), arrived_(static_cast<std::ptrdiff_t>(ranks)) {}
+
+  void all_reduce(std::vector<int>& values) {
+    const std::uint64_t bytes = values.size() * sizeof(int);
+    xpu_annotate_begin_communication("all_reduce", kCommunicator, bytes);
+    {
+      const std::lock_guard lock(mutex_);
+      for (std::size_t index = 0; index < values.size(); ++index) sum_[index] += values[index];
+    }
+    arrived_.arrive_and_wait();
+    values = sum_;
+    arrived_.arrive_and_wait();
+    xpu_annotate_end_communication(bytes);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<int> sum_;
+  std::barrier<> arrived_;
+};
+
+TEST(V4_ViewsTest, ACollectiveHasItsNameSizesAndCommunicator) {
+  constexpr std::size_t kRanks = 3, kValues = 100;
+  ASSERT_THAT(initialize(), Succeeds());
+  Views views({ViewKind::communication});
+  SharedSum library(kRanks, kValues);
+  std::vector<std::thread> ranks;
+  for (std::size_t rank = 0; rank < kRanks; ++rank) {
+    ranks.emplace_back([&library, rank] {
+      std::vector<int> values(kValues, static_cast<int>(rank + 1));
+      library.all_reduce(values);
+      EXPECT_EQ(values, std::vector<int>(kValues, 6));
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+  ASSERT_EQ(views->flush(), ResultCode::success);
+  const auto told = views.all<CommunicationView>(ViewKind::communication);
+  ASSERT_EQ(told.size(), kRanks);
+  std::set<std::uint32_t> threads;
+  std::uint64_t last_start_ns = 0, first_end_ns = UINT64_MAX;
+  for (const CommunicationView& view : told) {
+    EXPECT_STREQ(view.name, "all_reduce");
+    EXPECT_EQ(view.communicator, SharedSum::kCommunicator);
+    EXPECT_EQ(view.send_bytes, kValues * sizeof(int));
+    EXPECT_EQ(view.receive_bytes, kValues * sizeof(int));
+    threads.insert(view.thread);
+    last_start_ns = std::max(last_start_ns, view.start_ns);
+    first_end_ns = std::min(first_end_ns, view.end_ns);
+  }
+  EXPECT_EQ(threads.size(), kRanks);
+  EXPECT_LE(last_start_ns, first_end_ns) << "none ended before all had come";
+}
+
+std::uint64_t own_cpu_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+TEST(V5_ViewsTest, OverheadExplainsByWhatRecordingSlowsAProgramDown) {
+  constexpr int kLaunches = 640;
+  ASSERT_THAT(initialize(), Succeeds());
+  const Kernel kernel = add_kernel();
+  const Buffer buffer = zeros(64);
+  const Stream stream = Stream::from_pool().value();
+  const auto launch_all = [&] {
+    const std::uint64_t begin_ns = own_cpu_ns();
+    for (int launch = 0; launch < kLaunches; ++launch) {
+      EXPECT_THAT(stream.launch(kernel, {.global = {64, 1, 1}, .local = {64, 1, 1}}, values_of(buffer), 1), Succeeds());
+    }
+    const std::uint64_t took_ns = own_cpu_ns() - begin_ns;
+    EXPECT_THAT(stream.synchronize(), Succeeds());
+    return took_ns;
+  };
+  launch_all();
+  const std::uint64_t alone_ns = launch_all();
+  Views views({ViewKind::kernel, ViewKind::overhead});
+  // A tool that takes its time.
+  CallbackSubscriber callbacks(*views, [](const CallbackEvent&) {
+    const std::uint64_t begin_ns = own_cpu_ns();
+    while (own_cpu_ns() - begin_ns < 100'000) {
+    }
+  });
+  ASSERT_EQ(callbacks.enable(CallbackDomain::operation_appended, true, false), ResultCode::success);
+  const std::uint64_t watched_ns = launch_all();
+  ASSERT_EQ(callbacks.disable(CallbackDomain::operation_appended), ResultCode::success);
+  ASSERT_EQ(views->flush(), ResultCode::success);
+  std::uint64_t explained_ns = 0;
+  for (const OverheadView& view : views.all<OverheadView>(ViewKind::overhead)) explained_ns += view.duration_ns;
+  EXPECT_GE(explained_ns, (watched_ns - alone_ns) / 10 * 9);
+}
+
+TEST(V5_ViewsTest, OverheadIsOfEveryKind) {
+  ASSERT_THAT(initialize(), Succeeds());
+  const Kernel kernel = add_kernel();
+  const Buffer buffer = zeros(64);
+  const Stream stream = Stream::from_pool().value();
+  Views views({ViewKind::kernel, ViewKind::overhead, ViewKind::runtime_api});
+  std::set<OverheadKind> kinds;
+  // Memory is taken anew, and what is handed over in one round is much, sooner or later.
+  ASSERT_TRUE(eventually([&] {
+    for (int launch = 0; launch < 2'000; ++launch) {
+      EXPECT_THAT(stream.launch(kernel, {.global = {64, 1, 1}, .local = {64, 1, 1}}, values_of(buffer), 1), Succeeds());
+    }
+    EXPECT_EQ(views->flush(), ResultCode::success);
+    for (const OverheadView& view : views.all<OverheadView>(ViewKind::overhead)) {
+      kinds.insert(view.overhead_kind);
+      EXPECT_LE(view.start_ns, view.end_ns);
+    }
+    return kinds.size() == 4;
+  }));
+  EXPECT_EQ(kinds, (std::set{OverheadKind::time, OverheadKind::resource, OverheadKind::buffer_flush, OverheadKind::driver}));
 }
 
 }  // namespace

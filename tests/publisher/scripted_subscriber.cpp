@@ -57,7 +57,11 @@ ScriptedSubscriber::ScriptedSubscriber() {
     get().marks_.emplace_back(annotation.text);
   };
   table_.string = [](probe::Id, std::string_view) {};
-  table_.overhead = [](std::uint64_t begin_ns, std::uint64_t end_ns, std::uint32_t count) {
+  table_.communicate = [](const probe::Communication& communication) {
+    const std::lock_guard lock(get().mutex_);
+    if (communication.end_ns < communication.begin_ns) get().complain("a communication that ends before it begins");
+  };
+  table_.overhead = [](probe::OverheadType, std::uint64_t begin_ns, std::uint64_t end_ns, std::uint32_t count) {
     const std::lock_guard lock(get().mutex_);
     if (end_ns < begin_ns || count == 0) get().complain("an overhead that makes no sense");
   };

@@ -45,6 +45,8 @@ XPU_KIND_OF(AnnotationRecord, annotation);
 XPU_KIND_OF(ClockReadingRecord, clock_reading);
 XPU_KIND_OF(LossRecord, loss);
 XPU_KIND_OF(OverheadRecord, overhead);
+XPU_KIND_OF(CommunicationRecord, communication);
+XPU_KIND_OF(GraphNodeRecord, graph_node);
 XPU_KIND_OF(SessionRecord, session);
 #undef XPU_KIND_OF
 

@@ -102,6 +102,11 @@ struct CpuOperationActivity : Activity {
   const CpuOperationActivity* annotation = nullptr;
 };
 
+/// A node of a graph or of a command buffer, by the numbers of the library that replays it.
+struct GraphNode {
+  std::uint64_t graph = 0, node = 0;
+};
+
 /// What all commands on a device have in common.
 ///
 /// `start_ns` is mapped from the device's clock and is right within `error_ns`; so it may lie before the entry of its call by up to that
@@ -116,6 +121,7 @@ struct DeviceActivity : Activity {
   const CpuOperationActivity *operation = nullptr, *annotation = nullptr;
   /// The innermost range of `xpu/annotate.h` in which the call was made, or null.
   const RangeDefinition* range = nullptr;
+  std::optional<GraphNode> graph_node;  ///< That was replayed.
   Command command = Command::other;
   CommandState state = CommandState::completed;
   std::int32_t native_status = 0;
@@ -183,10 +189,24 @@ struct SynchronizationActivity : Activity {
   std::int32_t result = 0;
 };
 
-/// Time that recording itself took, sampled: it stands for `count` calls.
+/// What recording took its time for: what it did within the program's calls, memory for records, handing them over in the program, asking a
+/// driver for times.
+enum class OverheadType : std::uint32_t { time = 0, unknown = 1, resource = 2, buffer_flush = 3, driver = 4 };
+XPU_EXPORT std::string_view to_string(OverheadType type) noexcept;
+
+/// Time that recording itself took. `time` is sampled: it stands for `count` calls.
 struct OverheadActivity : Activity {
+  OverheadType type = OverheadType::time;
   const ThreadDefinition* thread = nullptr;
   std::uint64_t count = 1;
+};
+
+/// A collective or a message between programs, as the library that communicated told it.
+struct CommunicationActivity : Activity {
+  const ThreadDefinition* thread = nullptr;
+  const NameDefinition* name = nullptr;
+  std::uint64_t communicator = 0;
+  std::uint64_t send_bytes = 0, receive_bytes = 0;
 };
 
 /// An allocation or a release, at `start_ns`.

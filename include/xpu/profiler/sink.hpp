@@ -80,6 +80,7 @@ class XPU_EXPORT Sink {
   virtual void handle_command_activity(const CommandActivity&) {}
   virtual void handle_synchronization_activity(const SynchronizationActivity&) {}
   virtual void handle_overhead_activity(const OverheadActivity&) {}
+  virtual void handle_communication_activity(const CommunicationActivity&) {}
   virtual void handle_memory_activity(const MemoryActivity&) {}
   virtual void handle_annotation_activity(const AnnotationActivity&) {}
   virtual void handle_loss_activity(const LossActivity&) {}

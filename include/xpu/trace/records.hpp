@@ -28,6 +28,7 @@ enum class RecordKind : std::uint16_t {
   copy_detail = 18,
   rectangle = 19,
   communication = 20,
+  graph_node = 21,
   call_begin = 23,
   api_call = 24,
   synchronization = 25,
@@ -286,6 +287,23 @@ struct LossRecord {
   std::uint32_t reserved;
 };
 
+/// Directly before its operation.
+struct GraphNodeRecord {
+  RecordHeader header;
+  std::uint64_t operation;
+  std::uint64_t graph, node;
+};
+
+struct CommunicationRecord {
+  RecordHeader header;
+  std::uint64_t operation;  ///< 0: none.
+  std::uint64_t begin_ns, end_ns;
+  std::uint64_t send_bytes, receive_bytes;
+  std::uint64_t communicator;
+  std::uint32_t name, thread;
+};
+
+/// `type` is a `probe::OverheadType`.
 struct OverheadRecord {
   RecordHeader header;
   std::uint64_t begin_ns, end_ns;
@@ -325,6 +343,8 @@ static_assert(sizeof(AnnotationRecord) == 40);
 static_assert(sizeof(ClockReadingRecord) == 48);
 static_assert(sizeof(LossRecord) == 56);
 static_assert(sizeof(OverheadRecord) == 40);
+static_assert(sizeof(CommunicationRecord) == 64);
+static_assert(sizeof(GraphNodeRecord) == 32);
 static_assert(sizeof(SessionRecord) == 32);
 static_assert(offsetof(OperationSubmittedRecord, queue) == 32 && offsetof(OperationSubmittedRecord, stack) == 60);
 static_assert(offsetof(OperationCompletedRecord, queued) == 16 && offsetof(OperationCompletedRecord, status) == 52);

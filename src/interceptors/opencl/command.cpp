@@ -61,7 +61,7 @@ void Command::begin_sample() noexcept {
 void Command::end_sample(std::uint64_t returned_ns) noexcept {
   const std::uint64_t end_ns = now_ns();
   const std::uint64_t cost_ns = (called_ns_ - entered_ns_) + (end_ns - returned_ns);
-  listener_->overhead(end_ns - cost_ns, end_ns, kSampleEvery);
+  listener_->overhead(probe::OverheadType::time, end_ns - cost_ns, end_ns, kSampleEvery);
 }
 
 // The driver took a command for a queue that it did not tell about, or there is no memory for its ring.

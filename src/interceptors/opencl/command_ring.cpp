@@ -106,6 +106,8 @@ std::size_t CommandRing::take_finished(PendingCommand* batch, std::size_t limit)
 }
 
 std::size_t CommandRing::drain_portion(std::size_t limit) noexcept {
+  const bool is_sampled = portions_++ % kSamplePortionsEvery == 0;
+  const std::uint64_t begin_ns = is_sampled ? now_ns() : 0;
   if (late_count_ != 0) drain_late(false);
   PendingCommand batch[kPortion];
   const std::size_t count = take_finished(batch, limit);
@@ -118,6 +120,8 @@ std::size_t CommandRing::drain_portion(std::size_t limit) noexcept {
     }
   }
   if (Device* device = queue->device.load(std::memory_order_acquire); count != 0 && device != nullptr) device->clock.read_if_due();
+  if (is_sampled && count != 0 && same.listener != nullptr)
+    same.listener->overhead(probe::OverheadType::driver, begin_ns, now_ns(), kSamplePortionsEvery);
   return count;
 }
 

@@ -86,6 +86,8 @@ class CommandRing {
   /// Of a poll: few, because an allocator keeps only a handful of freed blocks for the next allocation, and a driver frees what we let go
   /// of.
   static constexpr std::size_t kSmallPortion = 8;
+  /// How many portions one stands for whose cost is told.
+  static constexpr std::uint32_t kSamplePortionsEvery = 16;
   static constexpr std::uint64_t kPatienceNs = 100'000'000;
 
   explicit CommandRing(Queue* queue_of_ring) : queue(queue_of_ring), ring_(kFirstCapacity, kMaxCapacity) {}
@@ -122,6 +124,7 @@ class CommandRing {
   WatchedCommand watched_;
 
   SpinLock reader_;                                        // only ever tried
+  std::uint32_t portions_ XPU_GUARDED_BY(reader_) = 0;
   std::uint32_t never_timed_ XPU_GUARDED_BY(reader_) = 0;  // in a row
   std::size_t late_count_ XPU_GUARDED_BY(reader_) = 0;
   LateCommand late_[kMaxLate] XPU_GUARDED_BY(reader_);  // ended, but the driver does not tell the times yet

@@ -49,4 +49,15 @@ std::string_view to_string(WaitType type) noexcept {
   return "unknown";
 }
 
+std::string_view to_string(OverheadType type) noexcept {
+  switch (type) {
+    case OverheadType::time: return "recording";
+    case OverheadType::unknown: break;
+    case OverheadType::resource: return "memory for records";
+    case OverheadType::buffer_flush: return "handing records over";
+    case OverheadType::driver: return "times from the driver";
+  }
+  return "unknown";
+}
+
 }  // namespace xpu::profiler

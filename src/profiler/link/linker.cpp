@@ -21,7 +21,7 @@ constexpr std::array kFirstPass = {RecordKind::string,      RecordKind::process,
                                    RecordKind::annotation,  RecordKind::clock_reading,
                                    RecordKind::loss,        RecordKind::operation_completed,
                                    RecordKind::copy_detail, RecordKind::external_correlation,
-                                   RecordKind::session};
+                                   RecordKind::session,     RecordKind::graph_node};
 constexpr std::array kHintPass = {RecordKind::operation_submitted};
 constexpr std::array kSecondPass = {RecordKind::operation_submitted,
                                     RecordKind::api_call,
@@ -29,7 +29,8 @@ constexpr std::array kSecondPass = {RecordKind::operation_submitted,
                                     RecordKind::synchronization,
                                     RecordKind::memory,
                                     RecordKind::loss,
-                                    RecordKind::overhead};
+                                    RecordKind::overhead,
+                                    RecordKind::communication};
 
 }  // namespace
 

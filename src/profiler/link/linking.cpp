@@ -55,6 +55,7 @@ Linking::Linking(const RecordSource& record_source, std::size_t most_readings)
       definitions(record_source, most_readings),
       completions(record_source.processes().size()),
       external_ids(record_source.processes().size()),
+      graph_nodes(record_source.processes().size()),
       lost(record_source.processes().size()),
       threads_(record_source.processes().size()),
       stops_ns_(record_source.processes().size()) {}
@@ -81,6 +82,9 @@ void Linking::read(std::size_t process, const trace::RecordHeader& header, Compl
       break;
     case RecordKind::copy_detail:
       if (const auto* copy = record_cast<trace::CopyDetailRecord>(header)) completions.add(process, *copy);
+      break;
+    case RecordKind::graph_node:
+      if (const auto* node = record_cast<trace::GraphNodeRecord>(header)) graph_nodes.add(process, *node);
       break;
     case RecordKind::external_correlation:
       if (const auto* external = record_cast<trace::ExternalCorrelationRecord>(header)) external_ids.add(process, *external);
@@ -114,6 +118,7 @@ void Linking::hand_over(std::size_t process, const trace::RecordHeader& header, 
     case RecordKind::memory: dispatch(static_cast<const trace::MemoryRecord*>(nullptr)); break;
     case RecordKind::loss: dispatch(static_cast<const trace::LossRecord*>(nullptr)); break;
     case RecordKind::overhead: dispatch(static_cast<const trace::OverheadRecord*>(nullptr)); break;
+    case RecordKind::communication: dispatch(static_cast<const trace::CommunicationRecord*>(nullptr)); break;
     case RecordKind::call_begin:
       if (const auto* begin = record_cast<trace::CallBeginRecord>(header)) see_begin(process, *begin);
       break;
@@ -219,6 +224,7 @@ void Linking::hand_over_command(std::size_t process, const trace::OperationSubmi
     activity.external_ids = call.external_ids;
     if (operations != nullptr && !operations->is_empty()) operations->link(activity);
     if (ranges != nullptr) activity.range = ranges->find(*call.thread, call.start_ns);
+    activity.graph_node = graph_nodes.find(process, record.operation);
     activity.command = command;
     complete(activity, process, record);
   };
@@ -335,9 +341,23 @@ void Linking::hand_over(std::size_t process, const trace::OverheadRecord& record
   OverheadActivity overhead;
   overhead.process = &definitions.process(process);
   overhead.thread = &definitions.thread(process, record.thread);
+  const bool is_known = record.type <= static_cast<std::uint32_t>(OverheadType::driver);
+  overhead.type = is_known ? static_cast<OverheadType>(record.type) : OverheadType::unknown;
   overhead.count = record.count;
   set_host_times(overhead, record.begin_ns, record.end_ns);
   sink.handle_overhead_activity(overhead);
+}
+
+void Linking::hand_over(std::size_t process, const trace::CommunicationRecord& record, Sink& sink) {
+  CommunicationActivity communication;
+  communication.process = &definitions.process(process);
+  communication.thread = &definitions.thread(process, record.thread);
+  communication.name = &definitions.name(process, record.name);
+  communication.communicator = record.communicator;
+  communication.send_bytes = record.send_bytes;
+  communication.receive_bytes = record.receive_bytes;
+  set_host_times(communication, record.begin_ns, record.end_ns);
+  sink.handle_communication_activity(communication);
 }
 
 void Linking::see_stop(std::size_t process, const trace::SessionRecord& record) {

@@ -10,6 +10,7 @@
 #include "profiler/link/cpu_operations.hpp"
 #include "profiler/link/definition_table.hpp"
 #include "profiler/link/external_ids.hpp"
+#include "profiler/link/graph_nodes.hpp"
 #include "profiler/link/lost_completions.hpp"
 #include "profiler/link/paged_index.hpp"
 #include "xpu/profiler/record_source.hpp"
@@ -49,6 +50,7 @@ class Linking {
   DefinitionTable definitions;
   CompletionIndex completions;
   ExternalIds external_ids;
+  GraphNodes graph_nodes;
   LostCompletions lost;
   AnnotationPairing annotations;  ///< Where there are no `ranges`.
   LinkSummary summary;
@@ -63,6 +65,7 @@ class Linking {
   void hand_over(std::size_t process, const trace::MemoryRecord& record, Sink& sink);
   void hand_over(std::size_t process, const trace::LossRecord& record, Sink& sink);
   void hand_over(std::size_t process, const trace::OverheadRecord& record, Sink& sink);
+  void hand_over(std::size_t process, const trace::CommunicationRecord& record, Sink& sink);
   void see_begin(std::size_t process, const trace::CallBeginRecord& record);
   void see_stop(std::size_t process, const trace::SessionRecord& record);
   void check_times(DeviceActivity& activity, std::size_t process);

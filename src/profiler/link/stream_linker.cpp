@@ -23,6 +23,7 @@ std::uint64_t operation_of(const trace::RecordHeader& header) {
     case RecordKind::operation_submitted:
     case RecordKind::operation_completed:
     case RecordKind::copy_detail:
+    case RecordKind::graph_node:
     case RecordKind::external_correlation: {
       struct OfOperation {
         trace::RecordHeader header;
@@ -88,6 +89,7 @@ void StreamLinker::for_each_young(const Round& round, Visit&& visit) {
 void StreamLinker::link(const Round& round, Sink& sink, bool is_last) {
   linking_.completions = CompletionIndex(linking_.processes());
   linking_.external_ids = ExternalIds(linking_.processes());
+  linking_.graph_nodes = GraphNodes(linking_.processes());
   next_rest_ = {};
   unfinished_.clear();
   first_pass(round, is_last);

@@ -28,7 +28,8 @@ trace::CaptureOptions capture_options(ActivityKinds kinds, bool with_memory, std
   options.calls = contains_any(kinds, kCallKinds);
   options.host_exit_times = options.calls;
   options.waits = contains_any(kinds, {ActivityKind::xpu_sync, ActivityKind::cuda_sync}) || options.calls;
-  options.annotations = contains_any(kinds, {ActivityKind::user_annotation, ActivityKind::gpu_user_annotation});
+  options.annotations =
+      contains_any(kinds, {ActivityKind::user_annotation, ActivityKind::gpu_user_annotation, ActivityKind::collective_comm});
   options.memory = with_memory;
   options.max_bytes = max_bytes;
   options.kernels = filter.kernels;

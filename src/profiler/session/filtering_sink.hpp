@@ -33,6 +33,7 @@ class FilteringSink final : public Sink {
     next_.handle_synchronization_activity(activity);
   }
   void handle_overhead_activity(const OverheadActivity& activity) override { next_.handle_overhead_activity(activity); }
+  void handle_communication_activity(const CommunicationActivity& activity) override { next_.handle_communication_activity(activity); }
   void handle_memory_activity(const MemoryActivity& activity) override { next_.handle_memory_activity(activity); }
   void handle_annotation_activity(const AnnotationActivity& activity) override { next_.handle_annotation_activity(activity); }
   void handle_loss_activity(const LossActivity& activity) override { next_.handle_loss_activity(activity); }

@@ -372,6 +372,10 @@ void Session::handle_overhead_activity(const OverheadActivity& activity) {
   if (!wants(ActivityKind::overhead)) return;
   for (Sink* sink : running_) sink->handle_overhead_activity(activity);
 }
+void Session::handle_communication_activity(const CommunicationActivity& activity) {
+  if (!wants(ActivityKind::collective_comm)) return;
+  for (Sink* sink : running_) sink->handle_communication_activity(activity);
+}
 void Session::handle_memory_activity(const MemoryActivity& activity) {
   if (api_ && !config_.with_memory) return;
   for (Sink* sink : running_) sink->handle_memory_activity(activity);

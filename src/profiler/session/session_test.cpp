@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <map>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -177,6 +178,50 @@ TEST_F(SessionTest, OnlyTheKindsThatWereAskedForReachASink) {
   ASSERT_EQ(sink.kernels[0].external_ids.size(), 1u) << "without a call to carry it";
   EXPECT_EQ(sink.kernels[0].external_ids[0], (ExternalId{7, 2}));
   expect_nothing_found(chrome_json(session));
+}
+
+TEST_F(SessionTest, EachReplayOfAGraphHasACommandForEachNode) {
+  constexpr std::uint64_t kGraph = 7, kReplays = 5, kNodes = 4;
+  Session session(Config{});
+  ASSERT_TRUE(session.start());
+  for (std::uint64_t replay = 0; replay < kReplays; ++replay) {
+    for (std::uint64_t node = 1; node <= kNodes; ++node) publisher_.complete(publisher_.replay(kGraph, node), 10);
+  }
+  publisher_.run();
+  ASSERT_TRUE(session.stop());
+  const CollectingSink sink = collect(session);
+  ASSERT_EQ(sink.kernels.size(), kReplays * kNodes + 1);
+  std::map<std::uint64_t, std::uint64_t> replays;  // by node
+  for (const auto& kernel : sink.kernels) {
+    if (!kernel.graph_node) continue;
+    EXPECT_EQ(kernel.graph_node->graph, kGraph);
+    ++replays[kernel.graph_node->node];
+  }
+  EXPECT_EQ(replays, (std::map<std::uint64_t, std::uint64_t>{{1, kReplays}, {2, kReplays}, {3, kReplays}, {4, kReplays}}));
+  const std::string trace = chrome_json(session);
+  EXPECT_THAT(trace, HasSubstr("\"graph id\":7,\"graph node id\":4"));
+  expect_nothing_found(trace);
+}
+
+TEST_F(SessionTest, CommunicationIsAskedForByItsKind) {
+  for (const bool is_asked_for : {true, false}) {
+    Config config;
+    config.kinds = {ActivityKind::kernel};
+    if (is_asked_for) config.kinds.insert(ActivityKind::collective_comm);
+    Session session(config);
+    ASSERT_TRUE(session.start());
+    ASSERT_NE(probe::subscriber(), nullptr);
+    EXPECT_EQ((probe::subscriber()->wanted & probe::kAnnotations) != 0, is_asked_for);
+    const std::uint64_t now = now_ns(probe::clock_domain());
+    probe::subscriber()->communicate({.begin_ns = now, .end_ns = now + 5, .send_bytes = 1, .communicator = 2, .name = "broadcast"});
+    ASSERT_TRUE(session.stop());
+    const CollectingSink sink = collect(session);
+    ASSERT_EQ(sink.communications.size(), is_asked_for ? 1u : 0u);
+    if (is_asked_for) {
+      EXPECT_EQ(sink.communications[0].name->text, "broadcast");
+      EXPECT_EQ(sink.communications[0].communicator, 2u);
+    }
+  }
 }
 
 TEST_F(SessionTest, ACommandPointsToTheCallOfADriverWhereThatIsShown) {

@@ -45,9 +45,12 @@ using testing::IsEmpty;
 using testing::Not;
 
 /// Spans of what queues did for ranges can only be told behind everything else, so a stream has none.
-Config without_device_annotations() {
+/// What a stream and a session over the same time both hold: a stream has no device annotations, and what starting and fetching took is
+/// told to whoever goes on.
+Config comparable_kinds() {
   Config config;
   config.kinds.erase(ActivityKind::gpu_user_annotation);
+  config.kinds.erase(ActivityKind::overhead);
   return config;
 }
 
@@ -96,9 +99,9 @@ class StreamingExportTest : public testing::Test {
 
 TEST_F(StreamingExportTest, ItsEventsAreThoseOfAWholeSession) {
   for (const std::string name : {"trace.json", "trace.json.gz", "trace.pftrace", "trace.pftrace.gz"}) {
-    Session whole(without_device_annotations());
+    Session whole(comparable_kinds());
     ASSERT_TRUE(whole.start());
-    const auto stream = start(name);
+    const auto stream = start(name, comparable_kinds());
     annotate_now(probe::AnnotationType::begin, "everything");
     annotate_now(probe::AnnotationType::begin, "never ended");
     BusyProgram program(publisher_);
@@ -171,9 +174,9 @@ TEST_F(StreamingExportTest, WhatOthersHaveToShowIsDiscardedAndCounted) {
 }
 
 TEST_F(StreamingExportTest, PausesAreThoseOfAWholeSession) {
-  Session whole(without_device_annotations());
+  Session whole(comparable_kinds());
   ASSERT_TRUE(whole.start());
-  const auto stream = start("trace.json");
+  const auto stream = start("trace.json", comparable_kinds());
   std::vector<TestPublisher::Launched> across;
   for (int round = 0; round < 30; ++round) {
     const bool collects = round % 3 != 1;
@@ -268,7 +271,7 @@ TEST_F(StreamingExportTest, MemoryStaysFlatHoweverLongItGoesOn) {
   ASSERT_TRUE(session.run());
   EXPECT_EQ(sink.kernels, kRounds * kKernels);
   EXPECT_EQ(sink.timed, sink.kernels);
-  EXPECT_EQ(most_carried, 0u);
+  EXPECT_LE(most_carried, sizeof(trace::OverheadRecord)) << "what the fetch of the round itself took";
   const StreamCounts counts = session.stream_counts();
   EXPECT_GT(counts.fetched_bytes, kRounds * kKernels * 100);
   EXPECT_LE(counts.largest_round_bytes, bytes_of_a_round + bytes_of_a_round / 10);
@@ -309,11 +312,11 @@ TEST_F(StreamingExportTest, WhatWasWrittenIsThereAfterEachRound) {
 
 TEST_F(StreamingExportTest, FilesAreSplitAndEachIsAWholeTrace) {
   for (const std::string name : {"trace.json", "trace.json.gz", "trace.pftrace"}) {
-    Session whole(without_device_annotations());
+    Session whole(comparable_kinds());
     ASSERT_TRUE(whole.start());
     StreamingOptions options = by_hand(path(name));
     options.split_bytes = name.ends_with(".json") ? 10'000 : 1'000;
-    const auto stream = StreamingExport::start(Config{}, options);
+    const auto stream = StreamingExport::start(comparable_kinds(), options);
     ASSERT_TRUE(stream);
     for (int round = 0; round < 12; ++round) {
       for (int launch = 0; launch < 20; ++launch) publisher_.complete_now(publisher_.launch());

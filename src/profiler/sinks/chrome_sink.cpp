@@ -73,8 +73,8 @@ struct ChromeSink::Impl {
   bool first_event = true;
   bool devices_come_last = false;
   Fragments cpu_heads[kActivityKinds];  // by kind, then name
-  Fragments api_heads, wait_heads, range_heads, counter_heads, mark_heads, kernel_heads, kernel_tails, geometry_tails, fill_heads,
-      command_heads;
+  Fragments api_heads, wait_heads, overhead_heads, communication_heads, range_heads, counter_heads, mark_heads, kernel_heads, kernel_tails,
+      geometry_tails, fill_heads, command_heads;
   std::unordered_map<std::uint32_t, std::string> copy_heads;  // by `name_key`
   std::optional<RuntimeActivity> waiting_call;                // its command, which comes next, decides how it is named
   ChromeRows rows;
@@ -201,6 +201,7 @@ void ChromeSink::Impl::end_command(const DeviceActivity& activity) {
   } else if (!activity.external_ids.empty()) {
     out.append(",\"External id\":", activity.external_ids.front().id);
   }
+  if (activity.graph_node) out.append(",\"graph id\":", activity.graph_node->graph, ",\"graph node id\":", activity.graph_node->node);
   if (activity.queued_ns) out.append(",\"queued\":", time(*activity.queued_ns));
   if (activity.submitted_ns) out.append(",\"submitted\":", time(*activity.submitted_ns));
   if (activity.state == CommandState::failed) out.append(",\"status\":", activity.native_status);
@@ -310,9 +311,23 @@ void ChromeSink::handle_overhead_activity(const OverheadActivity& activity) {
   Impl& impl = *impl_;
   if (impl.options.device_only) return;
   impl.settle_call();
-  impl.slice(",\n{\"ph\":\"X\",\"cat\":\"overhead\",\"name\":\"recording\",", impl.rows.of_overhead(*activity.thread), activity.start_ns,
-             activity.duration_ns);
+  const std::string& head = impl.overhead_heads.get(static_cast<std::size_t>(activity.type), [&] {
+    return std::string(",\n{\"ph\":\"X\",\"cat\":\"overhead\",\"name\":\"").append(to_string(activity.type)).append("\",");
+  });
+  impl.slice(head, impl.rows.of_overhead(*activity.thread), activity.start_ns, activity.duration_ns);
   impl.out.append(",\"args\":{\"stands for calls\":", activity.count, "}}");
+}
+
+void ChromeSink::handle_communication_activity(const CommunicationActivity& activity) {
+  Impl& impl = *impl_;
+  if (impl.options.device_only) return;
+  impl.settle_call();
+  const std::string& head = impl.communication_heads.get(activity.name->index, [&] {
+    return ",\n{\"ph\":\"X\",\"cat\":\"collective_comm\",\"name\":" + json_string(activity.name->text) + ',';
+  });
+  impl.slice(head, impl.rows.of(*activity.thread), activity.start_ns, activity.duration_ns);
+  impl.out.append(",\"args\":{\"communicator\":", activity.communicator, ",\"bytes sent\":", activity.send_bytes,
+                  ",\"bytes received\":", activity.receive_bytes, "}}");
 }
 
 void ChromeSink::handle_memory_activity(const MemoryActivity& activity) {

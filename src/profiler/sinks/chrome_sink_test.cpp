@@ -361,6 +361,22 @@ TEST(ChromeSinkTest, ShowsWaitsMemoryAnnotationsOverheadAndLosses) {
   EXPECT_EQ(trace.only("i", "xpu_lost")["name"], "7 commands lost (no_chunk)");
 }
 
+TEST(ChromeSinkTest, ShowsCommunicationOnItsThreadAndNamesEveryOverhead) {
+  ScriptedSource source;
+  source.add_simple_process();
+  source.add_communication(2'000, 2'500, "all\"reduce");
+  for (const std::uint32_t type : {0u, 2u, 3u, 4u, 1'000'000'000u}) source.add_overhead(3'000, 3'040, 1, 1, type);
+  const Exported trace = exported(source);
+  const Json communication = trace.only("X", "collective_comm");
+  EXPECT_EQ(communication["name"], "all\"reduce");
+  EXPECT_EQ(nanoseconds(communication["dur"]), 500);
+  EXPECT_EQ(communication["args"], (Json{{"communicator", 9}, {"bytes sent", 1'024}, {"bytes received", 2'048}}));
+  std::multiset<std::string> names;
+  for (const Json& overhead : trace.events("X", "overhead")) names.insert(overhead["name"]);
+  EXPECT_EQ(names,
+            (std::multiset<std::string>{"recording", "memory for records", "handing records over", "times from the driver", "unknown"}));
+}
+
 TEST(ChromeSinkTest, ReturnsTheFirstErrorOfItsOutputAndThenWritesNoMore) {
   ScriptedSource source;
   source.add_simple_process();

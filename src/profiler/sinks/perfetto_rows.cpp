@@ -16,7 +16,7 @@ using std::to_string;
 namespace fields = perfetto;
 
 // In the order of the enumerations.
-constexpr std::array<std::string_view, 31> kArgumentNames = {
+constexpr std::array<std::string_view, 36> kArgumentNames = {
     "correlation",
     "result",
     "end",
@@ -48,11 +48,17 @@ constexpr std::array<std::string_view, 31> kArgumentNames = {
     "CPU traces out of time",
     "CPU operations discarded",
     "dangling flow ends",
+    "communicator",
+    "bytes sent",
+    "bytes received",
+    "graph id",
+    "graph node id",
 };
-static_assert(id_of(ArgumentName::dangling_flow_ends) == kArgumentNames.size());
-constexpr std::array<std::string_view, 9> kCategories = {"xpu_runtime",   "xpu_sync", "overhead",          "user_annotation", "xpu_lost",
-                                                         "xpu_recording", "cpu_op",   "cpu_instant_event", "python_function"};
-static_assert(id_of(Category::python_function) == kCategories.size());
+static_assert(id_of(ArgumentName::graph_node_id) == kArgumentNames.size());
+constexpr std::array<std::string_view, 10> kCategories = {"xpu_runtime",     "xpu_sync",       "overhead", "user_annotation",
+                                                          "xpu_lost",        "xpu_recording",  "cpu_op",   "cpu_instant_event",
+                                                          "python_function", "collective_comm"};
+static_assert(id_of(Category::collective_comm) == kCategories.size());
 
 // Times count from a second before the origin: unsigned and short, also for a command that the mapping of its clock put before it.
 constexpr std::int64_t kLead = 1'000'000'000;

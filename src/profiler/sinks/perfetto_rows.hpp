@@ -50,6 +50,11 @@ enum class ArgumentName : std::uint8_t {
   discarded_cpu_traces,
   discarded_cpu_operations,
   dangling_flow_ends,
+  communicator,
+  bytes_sent,
+  bytes_received,
+  graph_id,
+  graph_node_id,
 };
 /// Its number on the packet sequence.
 constexpr std::uint32_t id_of(ArgumentName name) { return static_cast<std::uint32_t>(name) + 1; }
@@ -63,7 +68,8 @@ enum class Category : std::uint8_t {
   xpu_recording,
   cpu_op,
   cpu_instant_event,
-  python_function
+  python_function,
+  collective_comm
 };
 constexpr std::uint32_t id_of(Category category) { return static_cast<std::uint32_t>(category) + 1; }
 

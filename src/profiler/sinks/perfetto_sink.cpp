@@ -189,6 +189,10 @@ void PerfettoSink::Impl::command(const DeviceActivity& activity, std::uint64_t s
   } else if (!activity.external_ids.empty()) {
     launch_argument(ArgumentName::external_id, fields::launch::kUnsigned, activity.external_ids.front().id);
   }
+  if (activity.graph_node) {
+    launch_argument(ArgumentName::graph_id, fields::launch::kUnsigned, activity.graph_node->graph);
+    launch_argument(ArgumentName::graph_node_id, fields::launch::kUnsigned, activity.graph_node->node);
+  }
   time_before(ArgumentName::queued_before_ns, activity, activity.queued_ns);
   time_before(ArgumentName::submitted_before_ns, activity, activity.submitted_ns);
   if (activity.error_ns != 0) launch_argument(ArgumentName::clock_error_ns, fields::launch::kUnsigned, activity.error_ns);
@@ -262,8 +266,19 @@ void PerfettoSink::handle_overhead_activity(const OverheadActivity& activity) {
   Impl& impl = *impl_;
   if (impl.options.device_only) return;
   impl.settle_call(nullptr);
-  impl.slice(activity, {impl.rows.overhead_track(*activity.thread), Category::overhead, 0, "recording"},
+  impl.slice(activity, {impl.rows.overhead_track(*activity.thread), Category::overhead, 0, to_string(activity.type)},
              [&] { impl.annotate(ArgumentName::stands_for_calls, fields::annotation::kUnsigned, activity.count); });
+}
+
+void PerfettoSink::handle_communication_activity(const CommunicationActivity& activity) {
+  Impl& impl = *impl_;
+  if (impl.options.device_only) return;
+  impl.settle_call(nullptr);
+  impl.slice(activity, {impl.rows.track(*activity.thread), Category::collective_comm, impl.rows.event_name(*activity.name), {}}, [&] {
+    impl.annotate(ArgumentName::communicator, fields::annotation::kUnsigned, activity.communicator);
+    impl.annotate(ArgumentName::bytes_sent, fields::annotation::kUnsigned, activity.send_bytes);
+    impl.annotate(ArgumentName::bytes_received, fields::annotation::kUnsigned, activity.receive_bytes);
+  });
 }
 
 void PerfettoSink::handle_memory_activity(const MemoryActivity& activity) {

@@ -336,6 +336,20 @@ TEST(PerfettoSinkTest, ShowsWaitsMemoryAnnotationsOverheadAndLosses) {
   EXPECT_EQ(lost.start_ns, 3'500);
 }
 
+TEST(PerfettoSinkTest, ShowsCommunicationOnItsThreadAndNamesEveryOverhead) {
+  ScriptedSource source;
+  source.add_simple_process();
+  source.add_communication(2'000, 2'500, "allreduce");
+  source.add_overhead(3'000, 3'040, 1, 1, static_cast<std::uint32_t>(probe::OverheadType::buffer_flush));
+  const PerfettoExport result = perfetto_export(source);
+  const PerfettoEvent communication = result.only("collective_comm");
+  EXPECT_EQ(communication.name, "allreduce");
+  EXPECT_EQ(communication.duration_ns, 500u);
+  EXPECT_THAT(communication.arguments,
+              UnorderedElementsAre(Pair("communicator", "9"), Pair("bytes sent", "1024"), Pair("bytes received", "2048")));
+  EXPECT_EQ(result.only("overhead").name, "handing records over");
+}
+
 TEST(PerfettoSinkTest, PlacesWhatCameBeforeTheBeginning) {
   constexpr std::uint64_t kSecond = 1'000'000'000;
   ScriptedSource source;

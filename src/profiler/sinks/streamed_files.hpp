@@ -38,6 +38,7 @@ class StreamedFiles final : public Sink {
     sink().handle_synchronization_activity(activity);
   }
   void handle_overhead_activity(const OverheadActivity& activity) override { sink().handle_overhead_activity(activity); }
+  void handle_communication_activity(const CommunicationActivity& activity) override { sink().handle_communication_activity(activity); }
   void handle_memory_activity(const MemoryActivity& activity) override { sink().handle_memory_activity(activity); }
   void handle_annotation_activity(const AnnotationActivity& activity) override { sink().handle_annotation_activity(activity); }
   void handle_loss_activity(const LossActivity& activity) override { sink().handle_loss_activity(activity); }

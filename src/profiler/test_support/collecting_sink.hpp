@@ -26,6 +26,7 @@ class CollectingSink final : public Sink {
   void handle_command_activity(const CommandActivity& activity) override { commands.push_back(with_exit(activity)); }
   void handle_synchronization_activity(const SynchronizationActivity& activity) override { waits.push_back(activity); }
   void handle_overhead_activity(const OverheadActivity& activity) override { overheads.push_back(activity); }
+  void handle_communication_activity(const CommunicationActivity& activity) override { communications.push_back(activity); }
   void handle_memory_activity(const MemoryActivity& activity) override { memory.push_back(activity); }
   void handle_annotation_activity(const AnnotationActivity& activity) override { annotations.push_back(activity); }
   void handle_loss_activity(const LossActivity& activity) override { losses.push_back(activity); }
@@ -64,6 +65,7 @@ class CollectingSink final : public Sink {
   std::vector<WithCall<CommandActivity>> commands;
   std::vector<SynchronizationActivity> waits;
   std::vector<OverheadActivity> overheads;
+  std::vector<CommunicationActivity> communications;
   std::vector<MemoryActivity> memory;
   std::vector<AnnotationActivity> annotations;
   std::vector<LossActivity> losses;

@@ -52,6 +52,7 @@ void DescribedSink::add_command(std::string_view kind, const DeviceActivity& act
                                  static_cast<int>(activity.state), activity.native_status, named(activity.queue),
                                  listed(activity.external_ids), activity.duration_ns, more);
   line += fmt::format(" timed {} placed {}", activity.timed, activity.placed);
+  if (activity.graph_node) line += fmt::format(" node {} of {}", activity.graph_node->node, activity.graph_node->graph);
   if (activity.queued_ns) line += fmt::format(" queued {} before", activity.start_ns - *activity.queued_ns);
   if (activity.submitted_ns) line += fmt::format(" submitted {} before", activity.start_ns - *activity.submitted_ns);
   if (is_mapped) {
@@ -82,6 +83,11 @@ void DescribedSink::handle_command_activity(const CommandActivity& activity) { a
 void DescribedSink::handle_synchronization_activity(const SynchronizationActivity& activity) {
   lines_.push_back(fmt::format("wait {} {} +{} on {} for {} type {}", activity.api->text, activity.start_ns, activity.duration_ns,
                                named(activity.thread), named(activity.queue), static_cast<int>(activity.type)));
+}
+void DescribedSink::handle_communication_activity(const CommunicationActivity& activity) {
+  lines_.push_back(fmt::format("communication {} +{} {} of {}: {} sent, {} received on {}", activity.start_ns, activity.duration_ns,
+                               activity.name->text, activity.communicator, activity.send_bytes, activity.receive_bytes,
+                               named(activity.thread)));
 }
 void DescribedSink::handle_overhead_activity(const OverheadActivity& activity) {
   lines_.push_back(

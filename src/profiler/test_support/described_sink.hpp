@@ -31,6 +31,7 @@ class DescribedSink final : public Sink {
   void handle_command_activity(const CommandActivity& activity) override;
   void handle_synchronization_activity(const SynchronizationActivity& activity) override;
   void handle_overhead_activity(const OverheadActivity& activity) override;
+  void handle_communication_activity(const CommunicationActivity& activity) override;
   void handle_memory_activity(const MemoryActivity& activity) override;
   void handle_annotation_activity(const AnnotationActivity& activity) override;
   void handle_loss_activity(const LossActivity& activity) override;

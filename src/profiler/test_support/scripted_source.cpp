@@ -237,13 +237,27 @@ void ScriptedSource::add_annotation(probe::AnnotationType type, std::uint64_t ti
   add(RecordKind::annotation, record);
 }
 
-void ScriptedSource::add_overhead(std::uint64_t begin_ns, std::uint64_t end_ns, std::uint32_t count, std::uint32_t writer) {
+void ScriptedSource::add_overhead(std::uint64_t begin_ns, std::uint64_t end_ns, std::uint32_t count, std::uint32_t writer,
+                                  std::uint32_t type) {
   trace::OverheadRecord record{};
   record.begin_ns = begin_ns;
   record.end_ns = end_ns;
   record.count = count;
+  record.type = type;
   record.thread = writer;
   add(RecordKind::overhead, record);
+}
+
+void ScriptedSource::add_communication(std::uint64_t begin_ns, std::uint64_t end_ns, const char* name, std::uint32_t writer) {
+  trace::CommunicationRecord record{};
+  record.begin_ns = begin_ns;
+  record.end_ns = end_ns;
+  record.send_bytes = 1'024;
+  record.receive_bytes = 2'048;
+  record.communicator = 9;
+  record.name = add_string(name);
+  record.thread = writer;
+  add(RecordKind::communication, record);
 }
 
 void ScriptedSource::add_loss(const trace::LossRecord& loss) { add(RecordKind::loss, loss); }

@@ -60,7 +60,9 @@ class ScriptedSource final : public RecordSource {
                 std::uint32_t writer = 1);
   void add_memory(probe::MemoryAction action, std::uint64_t time_ns, std::uint64_t bytes, std::uint64_t total, std::uint32_t context = 1);
   void add_annotation(probe::AnnotationType type, std::uint64_t time_ns, std::string_view text, double value = 0, std::uint32_t writer = 1);
-  void add_overhead(std::uint64_t begin_ns, std::uint64_t end_ns, std::uint32_t count, std::uint32_t writer = 1);
+  void add_overhead(std::uint64_t begin_ns, std::uint64_t end_ns, std::uint32_t count, std::uint32_t writer = 1, std::uint32_t type = 0);
+  /// Of communicator 9, with 1,024 bytes sent and 2,048 received.
+  void add_communication(std::uint64_t begin_ns, std::uint64_t end_ns, const char* name, std::uint32_t writer = 1);
   void add_loss(const trace::LossRecord& loss);
   /// Any record.
   template <typename Record>

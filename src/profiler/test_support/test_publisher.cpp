@@ -114,6 +114,16 @@ TestPublisher::Launched TestPublisher::launch_on(probe::Id queue, probe::Id kern
   return submit(operation);
 }
 
+TestPublisher::Launched TestPublisher::replay(std::uint64_t graph, std::uint64_t node) {
+  const probe::GraphNode replayed{graph, node};
+  probe::Operation operation;
+  operation.api = probe::intern("testReplay");
+  operation.kernel = kernel_;
+  operation.command = probe::Command::ndrange_kernel;
+  operation.graph_node = &replayed;
+  return submit(operation);
+}
+
 TestPublisher::Launched TestPublisher::launch(const char* api) {
   static const probe::Geometry geometry = {.dimensions = 1, .global = {256, 1, 1}, .local = {64, 1, 1}};
   probe::Operation operation;

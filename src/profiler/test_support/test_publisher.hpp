@@ -23,6 +23,8 @@ class TestPublisher {
     probe::Id queue = 0;  ///< 0: the usual one.
   };
   Launched launch(const char* api = "testLaunch");
+  /// As a node of a graph that is replayed.
+  Launched replay(std::uint64_t graph, std::uint64_t node);
   Launched copy(std::uint64_t bytes, bool to_peer = false);
   /// It ran for so long from right behind its call.
   void complete(const Launched& launched, std::uint64_t duration_ns = 1'000);

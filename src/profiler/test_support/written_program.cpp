@@ -120,6 +120,13 @@ void WrittenProgram::submit(std::uint32_t writer, std::uint32_t queue, const Sub
     external.thread = writer;
     write(writer, RecordKind::external_correlation, external);
   }
+  if (operations_[writer] % 3 == 0) {
+    trace::GraphNodeRecord node{};
+    node.operation = operation;
+    node.graph = writer;
+    node.node = operations_[writer] % 5;
+    write(writer, RecordKind::graph_node, node);
+  }
   if (submission.bytes != 0) {
     trace::CopyDetailRecord copy{};
     copy.operation = operation;
@@ -216,6 +223,13 @@ void WrittenProgram::call(std::uint32_t writer, bool begins_only) {
   overhead.count = 7;
   overhead.thread = writer;
   write(writer, RecordKind::overhead, overhead);
+  trace::CommunicationRecord communication{};
+  communication.begin_ns = now_ns_++;
+  communication.end_ns = now_ns_++;
+  communication.name = query_;
+  communication.communicator = writer;
+  communication.thread = writer;
+  write(writer, RecordKind::communication, communication);
 }
 
 void WrittenProgram::wait(std::uint32_t writer, std::uint32_t queue) {

@@ -94,6 +94,7 @@ bool is_needed_while_paused(const RecordHeader& header, std::uint64_t paused_at_
     case RecordKind::operation_completed:
     // Of whatever operation: without it nobody looks at them.
     case RecordKind::copy_detail:
+    case RecordKind::graph_node:
     case RecordKind::external_correlation: return true;
     case RecordKind::loss: return (header.flags & kFlagCompletionLost) != 0;
     default: return false;

@@ -54,6 +54,7 @@ std::vector<std::byte> DroppedRecords::drop(std::span<const std::byte> records) 
       // With its operation.
       case RecordKind::copy_detail:
       case RecordKind::rectangle:
+      case RecordKind::graph_node:
       case RecordKind::external_correlation: return;
       default:
         if (!describes(header)) count(0, kFlagNotOperation, 0, 1);

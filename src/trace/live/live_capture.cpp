@@ -208,10 +208,17 @@ void LiveCapture::finish() noexcept {
 
 std::vector<RecordBuffer> LiveCapture::take() {
   if (!is_of_this_process()) return {};
-  const MutexLock lock(g_captures_mutex);
-  if (!impl_->is_finished) distribute();
-  impl_->waiting_bytes = 0;
-  return std::exchange(impl_->waiting, {});
+  const std::uint64_t begin_ns = now_ns(probe::clock_domain());
+  std::vector<RecordBuffer> taken;
+  std::uint64_t bytes = 0;
+  {
+    const MutexLock lock(g_captures_mutex);
+    if (!impl_->is_finished) distribute();
+    bytes = std::exchange(impl_->waiting_bytes, 0);
+    taken = std::exchange(impl_->waiting, {});
+  }
+  internal::publish_flush(begin_ns, bytes);
+  return taken;
 }
 
 void LiveCapture::harvest() noexcept { probe::harvest_all(); }

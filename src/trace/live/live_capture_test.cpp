@@ -41,9 +41,12 @@ class TakenRecords {
   std::size_t count(RecordKind kind) { return records_[kind].size(); }
   std::size_t launches() { return count(RecordKind::operation_submitted); }
   std::size_t completions() { return count(RecordKind::operation_completed); }
+  /// Of operations.
   std::uint64_t losses() {
     std::uint64_t sum = 0;
-    for (const CopiedRecord& record : of(RecordKind::loss)) sum += record.as<LossRecord>().count;
+    for (const CopiedRecord& record : of(RecordKind::loss)) {
+      if ((record.header().flags & kFlagNotOperation) == 0) sum += record.as<LossRecord>().count;
+    }
     return sum;
   }
   /// Of `losses`.

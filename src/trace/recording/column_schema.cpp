@@ -160,6 +160,23 @@ constexpr FieldColumn kOverhead[] = {
     XPU_VALUE(OverheadRecord, thread),
     XPU_VALUE(OverheadRecord, reserved),
 };
+constexpr FieldColumn kGraphNode[] = {
+    flags(),
+    XPU_VALUE(GraphNodeRecord, operation),
+    XPU_VALUE(GraphNodeRecord, graph),
+    XPU_VALUE(GraphNodeRecord, node),
+};
+constexpr FieldColumn kCommunication[] = {
+    flags(),
+    XPU_VALUE(CommunicationRecord, operation),
+    XPU_VALUE(CommunicationRecord, begin_ns),
+    XPU_NEAR(CommunicationRecord, end_ns, begin_ns),
+    XPU_VALUE(CommunicationRecord, send_bytes),
+    XPU_NEAR(CommunicationRecord, receive_bytes, send_bytes),
+    XPU_VALUE(CommunicationRecord, communicator),
+    XPU_VALUE(CommunicationRecord, name),
+    XPU_VALUE(CommunicationRecord, thread),
+};
 
 #undef XPU_VALUE
 #undef XPU_NEAR
@@ -177,6 +194,8 @@ constexpr RecordSchema kSchemas[] = {
     {RecordKind::external_correlation, sizeof(ExternalCorrelationRecord), kExternalCorrelation},
     {RecordKind::clock_reading, sizeof(ClockReadingRecord), kClockReading},
     {RecordKind::overhead, sizeof(OverheadRecord), kOverhead},
+    {RecordKind::graph_node, sizeof(GraphNodeRecord), kGraphNode},
+    {RecordKind::communication, sizeof(CommunicationRecord), kCommunication},
 };
 
 // Every byte after kind and size belongs to exactly one column, or records would not come back bit for bit.

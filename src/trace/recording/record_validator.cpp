@@ -37,6 +37,8 @@ constexpr auto kMinimumBytes = [] {
   set(RecordKind::annotation, sizeof(AnnotationRecord));
   set(RecordKind::clock_reading, sizeof(ClockReadingRecord));
   set(RecordKind::loss, sizeof(LossRecord));
+  set(RecordKind::graph_node, sizeof(GraphNodeRecord));
+  set(RecordKind::communication, sizeof(CommunicationRecord));
   set(RecordKind::overhead, sizeof(OverheadRecord));
   set(RecordKind::session, sizeof(SessionRecord));
   return bytes;

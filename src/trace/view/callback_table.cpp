@@ -314,9 +314,10 @@ constinit probe::Subscriber g_table = {
     .object = object,
     .clock = [](const probe::ClockReading& reading) { internal::subscriber_table().clock(reading); },
     .annotate = [](const probe::Annotation& annotation) { internal::subscriber_table().annotate(annotation); },
+    .communicate = [](const probe::Communication& communication) { internal::subscriber_table().communicate(communication); },
     .string = [](probe::Id id, std::string_view text) { internal::subscriber_table().string(id, text); },
-    .overhead = [](std::uint64_t begin_ns, std::uint64_t end_ns,
-                   std::uint32_t count) { internal::subscriber_table().overhead(begin_ns, end_ns, count); },
+    .overhead = [](probe::OverheadType type, std::uint64_t begin_ns, std::uint64_t end_ns,
+                   std::uint32_t count) { internal::subscriber_table().overhead(type, begin_ns, end_ns, count); },
 };
 
 /// Installs the table that is needed, if one of ours is installed.

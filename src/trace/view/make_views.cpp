@@ -232,6 +232,7 @@ bool is_described(const Command& command, ViewKind kind, ViewDefinitions& defini
 bool is_described(const PendingCall& call, ViewDefinitions& definitions) {
   if (definitions.threads.find(call.writer) == nullptr) return false;
   if (call.type == PendingCall::Type::overhead) return true;
+  if (call.type == PendingCall::Type::communication && call.api == 0) return true;
   if (definitions.text(call.api) == nullptr) return false;
   if (call.queue != 0 && definitions.queues.find(call.queue) == nullptr) return false;
   return call.context == 0 || definitions.contexts.find(call.context) != nullptr;
@@ -247,6 +248,10 @@ KernelView make_kernel_view(const Command& command, ViewDefinitions& definitions
   view.name = name_or_unknown(kernel == nullptr ? nullptr : definitions.text(kernel->name), view.details.flags);
   view.source_file = "";
   view.kernel_id = operation.operation;
+  if (command.graph_node != nullptr) {
+    view.graph_id = command.graph_node->graph;
+    view.node_id = command.graph_node->node;
+  }
   if (operation.geometry == 0) return view;
   const GeometryRecord* geometry = definitions.geometries.find(operation.geometry);
   if (geometry == nullptr) {
@@ -356,6 +361,21 @@ SynchronizationView make_synchronization_view(const PendingCall& call, std::uint
   return view;
 }
 
+CommunicationView make_communication_view(const PendingCall& communication, ViewDefinitions& definitions) {
+  CommunicationView view{};
+  std::uint32_t flags = 0;  // for which there is no room
+  view.header.kind = ViewKind::communication;
+  view.start_ns = communication.enter_ns;
+  view.end_ns = communication.exit_ns;
+  view.process = definitions.process;
+  view.thread = thread_number(communication.writer, definitions, flags);
+  view.send_bytes = communication.send_bytes;
+  view.receive_bytes = communication.receive_bytes;
+  view.communicator = communication.handle;
+  view.name = name_or_unknown(definitions.text(communication.api), flags);
+  return view;
+}
+
 OverheadView make_overhead_view(const PendingCall& overhead, ViewDefinitions& definitions) {
   OverheadView view{};
   view.header.kind = ViewKind::overhead;
@@ -366,10 +386,10 @@ OverheadView make_overhead_view(const PendingCall& overhead, ViewDefinitions& de
   view.count = overhead.count;
   const std::uint64_t measured_ns = overhead.exit_ns > overhead.enter_ns ? overhead.exit_ns - overhead.enter_ns : 0;
   view.duration_ns = measured_ns;
-  // The time that recording takes is measured on one call of many; other overheads are told as they were.
+  // What is measured on one call of many stands for all of them.
   const auto kind = static_cast<OverheadKind>(overhead.type_number);
   view.overhead_kind = overhead.type_number == 0 ? OverheadKind::time : kind <= OverheadKind::time ? kind : OverheadKind::unknown;
-  if (overhead.type_number == 0 && overhead.count > 1) {
+  if (overhead.count > 1) {
     view.flags |= kViewSampled;
     const bool fits = measured_ns <= std::numeric_limits<std::uint64_t>::max() / overhead.count;
     view.duration_ns = fits ? measured_ns * overhead.count : std::numeric_limits<std::uint64_t>::max();

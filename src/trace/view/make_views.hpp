@@ -16,9 +16,9 @@ struct ExternalIds {
   std::uint32_t mask = 0;
 };
 
-/// A call, wait or overhead that waits to be handed over.
+/// A call, wait, overhead or communication that waits to be handed over.
 struct PendingCall {
-  enum class Type : std::uint8_t { call, wait, overhead };
+  enum class Type : std::uint8_t { call, wait, overhead, communication };
   Type type = Type::call;
   std::uint32_t writer = 0, api = 0, flags = 0;  ///< ViewFlag.
   std::uint64_t enter_ns = 0, exit_ns = 0;
@@ -27,13 +27,16 @@ struct PendingCall {
   // Of waits; of overhead `type_number` and `count`.
   std::uint32_t type_number = 0, context = 0, queue = 0;
   std::uint64_t handle = 0, count = 0;
+  // Of a communication, whose name is `api` and whose communicator is `handle`.
+  std::uint64_t send_bytes = 0, receive_bytes = 0;
 };
 
 /// What a device view is made from.
 struct Command {
   const OpenOperation& operation;
-  const CopyDetailRecord* copy;     ///< Or null.
-  const ExternalIds* external_ids;  ///< Or null.
+  const CopyDetailRecord* copy;       ///< Or null.
+  const ExternalIds* external_ids;    ///< Or null.
+  const GraphNodeRecord* graph_node;  ///< Or null.
 };
 
 inline void* as_handle(std::uint64_t native) noexcept { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(native)); }
@@ -52,6 +55,7 @@ PeerCopyView make_peer_copy_view(const Command& command, ViewDefinitions& defini
 FillView make_fill_view(const Command& command, ViewDefinitions& definitions);
 ApiView make_api_view(const PendingCall& call, std::uint32_t correlation, ViewDefinitions& definitions);
 SynchronizationView make_synchronization_view(const PendingCall& call, std::uint32_t correlation, ViewDefinitions& definitions);
+CommunicationView make_communication_view(const PendingCall& communication, ViewDefinitions& definitions);
 OverheadView make_overhead_view(const PendingCall& overhead, ViewDefinitions& definitions);
 
 }  // namespace xpu::trace::view

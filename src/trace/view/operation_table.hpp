@@ -22,6 +22,7 @@ struct OpenOperation {
     kHasExternalIds = 1u << 5,
     kExternalIdsWritten = 1u << 6,
     kReady = 1u << 7,  ///< In the list of those to hand over.
+    kHasGraphNode = 1u << 8,
   };
 
   std::uint64_t operation = 0;

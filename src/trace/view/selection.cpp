@@ -17,9 +17,9 @@ ResultCode check_kind(ViewKind kind) {
     case ViewKind::memory_copy:
     case ViewKind::memory_fill:
     case ViewKind::peer_copy:
-    case ViewKind::synchronization: return ResultCode::success;
-    case ViewKind::cpu_kernel:
-    case ViewKind::communication: return ResultCode::not_implemented;
+    case ViewKind::synchronization:
+    case ViewKind::communication: return ResultCode::success;
+    case ViewKind::cpu_kernel: return ResultCode::not_implemented;
     case ViewKind::invalid:
     case ViewKind::reserved: break;
   }

@@ -32,9 +32,11 @@ struct ViewBuilder::Impl {
   void handle(const OperationCompletedRecord& record);
   void handle(const CopyDetailRecord& record);
   void handle(const ExternalCorrelationRecord& record);
+  void handle(const GraphNodeRecord& record);
   void handle(const ApiCallRecord& record);
   void handle(const SynchronizationRecord& record);
   void handle(const OverheadRecord& record);
+  void handle(const CommunicationRecord& record);
   void handle(const LossRecord& record);
   /// The open operation with this id, made if need be; null when it is over or has no id.
   OpenOperation* open(std::uint64_t operation);
@@ -70,6 +72,7 @@ struct ViewBuilder::Impl {
   FinishedOperations finished;
   std::unordered_map<std::uint64_t, CopyDetailRecord> copies;  // of open operations, as the next
   std::unordered_map<std::uint64_t, ExternalIds> external_ids;
+  std::unordered_map<std::uint64_t, GraphNodeRecord> graph_nodes;
   std::unordered_map<std::uint32_t, RecentCalls> recent_calls;  // by thread
   std::vector<PendingCall> calls;
   std::vector<OpenOperation*> ready;
@@ -110,10 +113,12 @@ void ViewBuilder::Impl::add(const RecordHeader& header) {
     case RecordKind::operation_submitted: return dispatch(static_cast<const OperationSubmittedRecord*>(nullptr));
     case RecordKind::operation_completed: return dispatch(static_cast<const OperationCompletedRecord*>(nullptr));
     case RecordKind::copy_detail: return dispatch(static_cast<const CopyDetailRecord*>(nullptr));
+    case RecordKind::graph_node: return dispatch(static_cast<const GraphNodeRecord*>(nullptr));
     case RecordKind::external_correlation: return dispatch(static_cast<const ExternalCorrelationRecord*>(nullptr));
     case RecordKind::api_call: return dispatch(static_cast<const ApiCallRecord*>(nullptr));
     case RecordKind::synchronization: return dispatch(static_cast<const SynchronizationRecord*>(nullptr));
     case RecordKind::overhead: return dispatch(static_cast<const OverheadRecord*>(nullptr));
+    case RecordKind::communication: return dispatch(static_cast<const CommunicationRecord*>(nullptr));
     case RecordKind::loss: return dispatch(static_cast<const LossRecord*>(nullptr));
     default: definitions.add(header);
   }
@@ -205,6 +210,13 @@ void ViewBuilder::Impl::handle(const ExternalCorrelationRecord& record) {
   ids.mask |= 1u << index;
 }
 
+void ViewBuilder::Impl::handle(const GraphNodeRecord& record) {
+  OpenOperation* entry = open(record.operation);
+  if (entry == nullptr) return;  // it is over
+  entry->set(OpenOperation::kHasGraphNode);
+  graph_nodes[record.operation] = record;
+}
+
 void ViewBuilder::Impl::handle(const ApiCallRecord& record) {
   PendingCall call;
   call.writer = record.thread;
@@ -250,6 +262,19 @@ void ViewBuilder::Impl::handle(const OverheadRecord& record) {
   keep_call(overhead);
 }
 
+void ViewBuilder::Impl::handle(const CommunicationRecord& record) {
+  PendingCall communication;
+  communication.type = PendingCall::Type::communication;
+  communication.writer = record.thread;
+  communication.api = record.name;
+  communication.enter_ns = record.begin_ns;
+  communication.exit_ns = record.end_ns;
+  communication.handle = record.communicator;
+  communication.send_bytes = record.send_bytes;
+  communication.receive_bytes = record.receive_bytes;
+  keep_call(communication);
+}
+
 void ViewBuilder::Impl::handle(const LossRecord& record) {
   if ((record.header.flags & kFlagNotOperation) != 0) return;
   statistics.lost += record.count;
@@ -264,11 +289,16 @@ void ViewBuilder::Impl::handle(const LossRecord& record) {
 
 void ViewBuilder::Impl::keep_call(const PendingCall& call) {
   const Selection& selection = selections.at(call.enter_ns);
-  const bool is_wanted = call.type == PendingCall::Type::overhead ? selection.is_enabled(ViewKind::overhead)
-                         : call.type == PendingCall::Type::wait
-                             ? selection.is_enabled(ViewKind::synchronization) || selection.wants_any_api()
-                             : selection.wants_any_api();
-  if (!is_wanted) return;
+  const auto is_wanted = [&] {
+    switch (call.type) {
+      case PendingCall::Type::overhead: return selection.is_enabled(ViewKind::overhead);
+      case PendingCall::Type::communication: return selection.is_enabled(ViewKind::communication);
+      case PendingCall::Type::wait: return selection.is_enabled(ViewKind::synchronization) || selection.wants_any_api();
+      case PendingCall::Type::call: break;
+    }
+    return selection.wants_any_api();
+  };
+  if (!is_wanted()) return;
   if (OpenOperation* entry = operations.find(call.operation)) ++entry->pending_calls;
   calls.push_back(call);
   if (calls.size() >= options.max_open_operations) deliver(Completeness::as_known);
@@ -298,7 +328,11 @@ bool ViewBuilder::Impl::deliver_call(const PendingCall& call, Completeness compl
   if (completeness == Completeness::described && !is_described(call, definitions)) return false;
   const Selection& selection = selections.at(call.enter_ns);
   if (call.type == PendingCall::Type::overhead) {
-    if (selection.is_enabled(ViewKind::overhead)) write(call.writer, make_overhead_view(call, definitions));
+    write(call.writer, make_overhead_view(call, definitions));
+    return true;
+  }
+  if (call.type == PendingCall::Type::communication) {
+    write(call.writer, make_communication_view(call, definitions));
     return true;
   }
   OpenOperation* entry = operations.find(call.operation);
@@ -404,6 +438,7 @@ void ViewBuilder::Impl::close(const OpenOperation& operation, bool is_linked) {
   if (is_unfinished && !operation.has(OpenOperation::kRefused)) --unfinished;
   if (operation.has(OpenOperation::kHasCopy)) copies.erase(operation.operation);
   if (operation.has(OpenOperation::kHasExternalIds)) external_ids.erase(operation.operation);
+  if (operation.has(OpenOperation::kHasGraphNode)) graph_nodes.erase(operation.operation);
   finished.add(operation.operation, {operation.correlation, is_linked});
   operations.erase(operation);
 }
@@ -411,7 +446,9 @@ void ViewBuilder::Impl::close(const OpenOperation& operation, bool is_linked) {
 Command ViewBuilder::Impl::command_of(const OpenOperation& operation) const {
   const auto copy = operation.has(OpenOperation::kHasCopy) ? copies.find(operation.operation) : copies.end();
   const auto ids = operation.has(OpenOperation::kHasExternalIds) ? external_ids.find(operation.operation) : external_ids.end();
-  return {operation, copy == copies.end() ? nullptr : &copy->second, ids == external_ids.end() ? nullptr : &ids->second};
+  const auto node = operation.has(OpenOperation::kHasGraphNode) ? graph_nodes.find(operation.operation) : graph_nodes.end();
+  return {operation, copy == copies.end() ? nullptr : &copy->second, ids == external_ids.end() ? nullptr : &ids->second,
+          node == graph_nodes.end() ? nullptr : &node->second};
 }
 
 std::uint32_t ViewBuilder::Impl::new_correlation(std::uint64_t operation) {

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/probe.hpp"
 #include "tests/support/view_script.hpp"
 #include "xpu/trace/view/view_builder.hpp"
 
@@ -121,8 +122,72 @@ TEST(ViewCallsTest, OverheadOfEveryKindIsToldAndASampleStandsForItsCalls) {
   EXPECT_EQ(sample.duration_ns, 64u * 30u);
   EXPECT_EQ(sample.flags, kViewSampled);
   EXPECT_EQ(sample.thread, kOtherOsThread);
-  EXPECT_EQ(built.views.at<OverheadView>(1).duration_ns, 30u);
-  EXPECT_EQ(built.views.at<OverheadView>(1).flags, 0u);
+  EXPECT_EQ(built.views.at<OverheadView>(1).duration_ns, 64u * 30u);
+}
+
+TEST(ViewCallsTest, AReplayedNodeHasItsNumberAndThatOfItsGraph) {
+  WireScript script = described();
+  for (std::uint64_t number = 1; number <= 6; ++number) {
+    const std::uint64_t operation = make_operation(kWriter, number);
+    auto node = make_record<GraphNodeRecord>();
+    node.operation = operation;
+    node.graph = 5;
+    node.node = 1 + number % 3;
+    if (number != 6) script.add(node);
+    script.add(submitted(operation, static_cast<std::uint32_t>(probe::Command::ndrange_kernel), 10'000 * number)).add(completed(operation, 10'000 * number));
+  }
+  const Built built(script, selection_of({ViewKind::kernel}));
+  ASSERT_EQ(built.views.count(), 6u);
+  for (std::size_t index = 0; index < 6; ++index) {
+    EXPECT_EQ(built.views.at<KernelView>(index).graph_id, index == 5 ? 0u : 5u);
+    EXPECT_EQ(built.views.at<KernelView>(index).node_id, index == 5 ? 0u : 1 + (index + 1) % 3);
+  }
+}
+
+TEST(ViewCallsTest, AnOverheadThatStandsForItselfIsNoSample) {
+  WireScript script = described();
+  auto overhead = make_record<OverheadRecord>();
+  overhead.begin_ns = 1'000;
+  overhead.end_ns = 1'030;
+  overhead.count = 1;
+  overhead.type = static_cast<std::uint32_t>(probe::OverheadType::buffer_flush);
+  overhead.thread = kOtherWriter;
+  script.add(overhead);
+  const Built built(script, selection_of({ViewKind::overhead}));
+  ASSERT_EQ(built.views.count(), 1u);
+  EXPECT_EQ(built.views.at<OverheadView>(0).duration_ns, 30u);
+  EXPECT_EQ(built.views.at<OverheadView>(0).flags, 0u);
+}
+
+TEST(ViewCallsTest, ACommunicationHasItsNameSizesAndCommunicator) {
+  WireScript script = described();
+  auto communication = make_record<CommunicationRecord>();
+  communication.begin_ns = 2'000;
+  communication.end_ns = 2'500;
+  communication.send_bytes = 4'096;
+  communication.receive_bytes = 8'192;
+  communication.communicator = 0xc0ffee;
+  communication.name = 77;
+  communication.thread = kOtherWriter;
+  script.add(communication);
+  // Its name is told when it is known.
+  Built built(script, selection_of({ViewKind::communication}));
+  EXPECT_EQ(built.views.count(), 0u);
+  WireScript name;
+  name.add_string(77, "allreduce");
+  built.builder.add(name.bytes());
+  built.builder.deliver();
+  ASSERT_THAT(built.views.kinds(), ElementsAre(ViewKind::communication));
+  const auto& view = built.views.at<CommunicationView>(0);
+  EXPECT_STREQ(view.name, "allreduce");
+  EXPECT_EQ(view.start_ns, 2'000u);
+  EXPECT_EQ(view.end_ns, 2'500u);
+  EXPECT_EQ(view.send_bytes, 4'096u);
+  EXPECT_EQ(view.receive_bytes, 8'192u);
+  EXPECT_EQ(view.communicator, 0xc0ffeeu);
+  EXPECT_EQ(view.thread, kOtherOsThread);
+  const Built others(script, selection_of({ViewKind::kernel, ViewKind::overhead, ViewKind::synchronization}));
+  EXPECT_EQ(others.views.count(), 0u);
 }
 
 }  // namespace

@@ -38,6 +38,12 @@ std::uint32_t* visit_times(std::span<std::byte> bytes, Visitor&& visit) {
     case ViewKind::runtime_api: return visit_host_times(*reinterpret_cast<ApiView*>(header), visit);
     case ViewKind::overhead: return visit_host_times(*reinterpret_cast<OverheadView*>(header), visit);
     case ViewKind::synchronization: return visit_host_times(*reinterpret_cast<SynchronizationView*>(header), visit);
+    case ViewKind::communication: {
+      auto& view = *reinterpret_cast<CommunicationView*>(header);
+      visit(view.start_ns);
+      visit(view.end_ns);
+      return nullptr;  // it has no flags
+    }
     default: return nullptr;
   }
 }
@@ -94,6 +100,7 @@ std::uint64_t begin_of(std::span<const std::byte> view) noexcept {
     case ViewKind::runtime_api: return reinterpret_cast<const ApiView*>(header)->start_ns;
     case ViewKind::overhead: return reinterpret_cast<const OverheadView*>(header)->start_ns;
     case ViewKind::synchronization: return reinterpret_cast<const SynchronizationView*>(header)->start_ns;
+    case ViewKind::communication: return reinterpret_cast<const CommunicationView*>(header)->start_ns;
     default: return 0;
   }
 }

@@ -19,6 +19,7 @@
 #include "base/process.hpp"
 #include "base/service_thread.hpp"
 #include "trace/definitions.hpp"
+#include "trace/entry.hpp"
 #include "trace/view/view_subscriber_impl.hpp"
 #include "xpu/base/clock.hpp"
 #include "xpu/trace/view/errors.hpp"
@@ -86,8 +87,8 @@ void ViewSubscriber::Impl::put(std::uint32_t writer, std::span<const std::byte> 
   if (!buffers->put(writer, view)) ++dropped_views;
 }
 
-/// False: there were none.
-bool ViewSubscriber::Impl::take_records() {
+/// Returns how many bytes there were.
+std::uint64_t ViewSubscriber::Impl::take_records() {
   std::vector<RecordBuffer> records;
   std::vector<SelectionChange> changes;
   {
@@ -96,8 +97,12 @@ bool ViewSubscriber::Impl::take_records() {
     if (capture) records = capture->take();
   }
   for (const SelectionChange& change : changes) builder.select(change.selection, change.from_ns);
-  for (const RecordBuffer& buffer : records) builder.add(buffer.records());
-  return !records.empty();
+  std::uint64_t bytes = 0;
+  for (const RecordBuffer& buffer : records) {
+    builder.add(buffer.records());
+    bytes += buffer.records().size();
+  }
+  return bytes;
 }
 
 /// Nobody listens any more when nothing is selected and what was begun has ended.
@@ -121,7 +126,9 @@ void ViewSubscriber::Impl::do_round(RoundType type) {
   const InCallbacks in_callbacks(this);
   if (buffers) buffers->begin_round();
   if (type != RoundType::ordinary && !base::process_is_exiting()) LiveCapture::harvest();
-  quiet_rounds = take_records() ? 0 : quiet_rounds + 1;
+  const std::uint64_t begin_ns = now_ns(probe::clock_domain());
+  const std::uint64_t bytes = take_records();
+  quiet_rounds = bytes != 0 ? 0 : quiet_rounds + 1;
   if (!clocks.empty() && clocks.back().clock->read() != ResultCode::success) ++bad_timestamps;
   builder.deliver(ViewBuilder::Completeness::described);
   if (type == RoundType::flush) {
@@ -131,6 +138,7 @@ void ViewSubscriber::Impl::do_round(RoundType type) {
     builder.finish();
     if (buffers) buffers->complete_all();
   }
+  internal::publish_flush(begin_ns, bytes);
   rest_when_nothing_is_wanted();
 
   const std::lock_guard lock(mutex);
@@ -252,7 +260,7 @@ CaptureOptions ViewSubscriber::Impl::capture_options() const {
   wanted.calls = wants_calls;
   wanted.waits = wants_calls || selection.is_enabled(ViewKind::synchronization);
   wanted.memory = false;
-  wanted.annotations = false;
+  wanted.annotations = selection.is_enabled(ViewKind::communication);
   wanted.max_bytes = options.max_bytes;
   return wanted;
 }

@@ -40,7 +40,7 @@ struct ViewSubscriber::Impl {
   void run();
   enum class RoundType : std::uint8_t { ordinary, flush, last };
   void do_round(RoundType type);
-  bool take_records();
+  std::uint64_t take_records();
   void rest_when_nothing_is_wanted();
   void count_buffers();  ///< `mutex` is held as well.
   void put(std::uint32_t writer, std::span<const std::byte> view);

@@ -70,7 +70,7 @@ struct KernelView {
   std::uint8_t device_uuid[16];
   std::uint64_t append_ns, start_ns, end_ns, submit_ns;
   std::uint64_t task_begin_ns, enqueue_begin_ns;  ///< Of SYCL: 0.
-  std::uint64_t node_id;                          ///< Of a graph: 0.
+  std::uint64_t node_id;                          ///< In its graph, `graph_id`; 0: of none.
   std::uint64_t queue_id;                         ///< Or kUnknownQueueId.
   std::uint32_t invocation_id;
   std::uint32_t padding_164;
@@ -80,6 +80,7 @@ struct KernelView {
   std::uint32_t dimensions;  ///< 0 = the geometry is unknown.
   std::uint32_t reserved;
   std::uint64_t offset[3], global_size[3], local_size[3];  ///< `local_size` all 0: the driver's choice.
+  std::uint64_t graph_id;                                  ///< 0: of none.
 };
 
 struct CopyView {
@@ -208,7 +209,7 @@ struct SynchronizationView {
   std::uint32_t flags;
 };
 
-/// Its wire record is not written yet.
+/// A collective or a message, as the library that communicated told it (`xpu_annotate_begin_communication`).
 struct CommunicationView {
   ViewHeader header;
   std::uint32_t padding_4;
@@ -251,7 +252,7 @@ XPU_VIEW_AT(KernelView, engine_ordinal, 176);
 XPU_VIEW_AT(KernelView, engine_index, 180);
 XPU_VIEW_AT(KernelView, details, 184);
 XPU_VIEW_AT(KernelView, dimensions, 264);
-static_assert(sizeof(KernelView) == 344);
+static_assert(sizeof(KernelView) == 352);
 
 XPU_VIEW_AT(CopyView, copy_type, 4);
 XPU_VIEW_AT(CopyView, source_type, 8);

@@ -17,7 +17,7 @@ class XPU_EXPORT Selection {
  public:
   Selection();
 
-  /// bad_argument: no such kind. not_implemented: cpu_kernel, and communication as long as nobody records any.
+  /// bad_argument: no such kind. not_implemented: cpu_kernel.
   ResultCode enable(ViewKind kind);
   /// Success also when it was not enabled.
   ResultCode disable(ViewKind kind);

@@ -77,7 +77,8 @@ ScriptedSubscriber::ScriptedSubscriber(std::uint32_t wanted) {
   table_.clock = [](const probe::ClockReading& reading) { g_subscriber->readings.push_back(reading); };
   table_.annotate = [](const probe::Annotation&) {};
   table_.string = [](probe::Id, std::string_view) {};
-  table_.overhead = [](std::uint64_t, std::uint64_t, std::uint32_t) {};
+  table_.communicate = [](const probe::Communication&) {};
+  table_.overhead = [](probe::OverheadType, std::uint64_t, std::uint64_t, std::uint32_t) {};
   probe::subscribe(&table_);
 }
 
