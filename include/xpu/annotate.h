@@ -81,7 +81,7 @@ static inline void xpu_annotate_name_queue(const void* queue, const char* name) 
 }
 /*
  * A collective or a message of this thread, for a library that communicates: what it is called, which communicator (any number that tells
- * them apart), how much it sends; and, when it is over, how much it received. They nest, four deep; deeper ones are not told.
+ * them apart), how much it sends; and, when it is over, how much it received. They nest, three deep; deeper ones are not told.
  */
 static inline void xpu_annotate_begin_communication(const char* name, uint64_t communicator, uint64_t send_bytes) {
   xpu_annotate_send_(6, communicator, name, (double)send_bytes);

@@ -13,7 +13,7 @@ constexpr std::uint32_t kCommunicationBegins = 6, kCommunicationEnds = 7;
 
 /// What a thread has begun; of those that lie deeper only how many there are is known.
 struct OpenCommunications {
-  static constexpr std::uint32_t kMost = 4;
+  static constexpr std::uint32_t kMost = 3;  // thread-local memory is scarce in a library that is loaded late
   struct Communication {
     std::uint64_t begin_ns = 0, send_bytes = 0, communicator = 0;  // begin_ns 0: nobody wanted to know
     probe::Id name = 0;
