@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "xpu/profiler/session.hpp"
@@ -19,10 +18,10 @@ namespace {
 
 namespace profiler = xpu::profiler;
 
-void overhead_spin(const xpu::WorkItem& item, std::int32_t* place, std::int32_t rounds) {
-  volatile std::int32_t* counted = place + item.global_id(0);
+void spin(volatile std::int32_t* counted, std::int32_t rounds) {
   for (std::int32_t round = 0; round < rounds; ++round) *counted = *counted + 1;
 }
+void overhead_spin(const xpu::WorkItem& item, std::int32_t* place, std::int32_t rounds) { spin(place + item.global_id(0), rounds); }
 XPU_KERNEL(overhead_spin, "place", "rounds");
 
 enum Variant : std::size_t { kNobody, kDevices, kEverything, kVariants };
@@ -53,6 +52,19 @@ struct Bench {
   std::uint64_t launches = 0;
   std::int32_t spins = 0;
 
+  /// As many rounds of the loop as take that long, found with loops as short.
+  void calibrate(double target_ns) {
+    constexpr int kCalls = 20'000;
+    std::int32_t counted = 0;
+    spins = 100;
+    for (int attempt = 0; attempt < 5; ++attempt) {
+      const auto begin = std::chrono::steady_clock::now();
+      for (int call = 0; call < kCalls; ++call) spin(&counted, spins);
+      const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
+      spins = std::max(1, static_cast<std::int32_t>(spins * target_ns / (took.count() / kCalls)));
+    }
+  }
+
   /// Nanoseconds for one launch.
   double run(Variant variant) {
     std::unique_ptr<profiler::Session> session;
@@ -81,12 +93,7 @@ int main(int argc, char** argv) try {
   bench.launches = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 20'000;
   std::printf("| kernel | variant | ns a launch | added ns | added |\n|---|---|---:|---:|---:|\n");
   for (const double target_us : {1.0, 2.0, 5.0}) {
-    // As many rounds of the loop as take that long, found with one long kernel.
-    bench.spins = 10'000'000;
-    const std::uint64_t wanted = std::exchange(bench.launches, 1);
-    const double ns_of_many = bench.run(kNobody);
-    bench.launches = wanted;
-    bench.spins = static_cast<std::int32_t>(target_us * 1'000 / (ns_of_many / 10'000'000));
+    bench.calibrate(target_us * 1'000);
     for (std::size_t variant = 0; variant < kVariants; ++variant) bench.run(static_cast<Variant>(variant));  // not counted
     std::vector<double> times[kVariants], added[kVariants], shares[kVariants];
     for (std::uint64_t round = 0; round < rounds; ++round) {
