@@ -13,7 +13,10 @@ device=$(per_operation 2000 12000 "$1" device)
 everything=$(per_operation 2000 12000 "$1" everything)
 echo "a launch takes $without instructions before there was a session, $after once one has ended"
 left=$((after - without))
-[ "$left" -ge -2 ] && [ "$left" -le 2 ] || { echo "a session leaves $left instructions behind"; failures=1; }
+if [ "$left" -lt -2 ] || [ "$left" -gt 2 ]; then
+  echo "a session leaves $left instructions behind"
+  failures=1
+fi
 check "what device activities add" $((device - without)) "$2"
 check "what everything adds" $((everything - without)) "$3"
 exit "$failures"

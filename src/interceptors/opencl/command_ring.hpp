@@ -123,7 +123,7 @@ class CommandRing {
   std::atomic<probe::OperationId> watched_id_{0};
   WatchedCommand watched_;
 
-  SpinLock reader_;                                        // only ever tried
+  SpinLock reader_;  // only ever tried
   std::uint32_t portions_ XPU_GUARDED_BY(reader_) = 0;
   std::uint32_t never_timed_ XPU_GUARDED_BY(reader_) = 0;  // in a row
   std::size_t late_count_ XPU_GUARDED_BY(reader_) = 0;

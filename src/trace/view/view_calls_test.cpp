@@ -134,7 +134,8 @@ TEST(ViewCallsTest, AReplayedNodeHasItsNumberAndThatOfItsGraph) {
     node.graph = 5;
     node.node = 1 + number % 3;
     if (number != 6) script.add(node);
-    script.add(submitted(operation, static_cast<std::uint32_t>(probe::Command::ndrange_kernel), 10'000 * number)).add(completed(operation, 10'000 * number));
+    script.add(submitted(operation, static_cast<std::uint32_t>(probe::Command::ndrange_kernel), 10'000 * number))
+        .add(completed(operation, 10'000 * number));
   }
   const Built built(script, selection_of({ViewKind::kernel}));
   ASSERT_EQ(built.views.count(), 6u);
