@@ -72,6 +72,11 @@ std::uint64_t DeviceCachingAllocator::requested_bytes() const noexcept {
   return allocator_->is_closed() ? 0 : allocator_->requested_bytes();
 }
 
+std::optional<std::uint64_t> DeviceCachingAllocator::requested_bytes_of(const void* address) const noexcept {
+  if (allocator_->is_closed()) return std::nullopt;
+  return allocator_->requested_bytes_of(address);
+}
+
 bool DeviceCachingAllocator::record_use(void* address, const StreamRef& stream) {
   return !allocator_->is_closed() && allocator_->record_use(address, stream);
 }

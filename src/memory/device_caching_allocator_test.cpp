@@ -128,9 +128,12 @@ TEST_P(AllocatorTest, WhatIsNotTheBeginOfALiveBlockIsRefused) {
     EXPECT_EQ(freed.error().code, ErrorCode::invalid_argument);
     EXPECT_THAT(freed.error().message, HasSubstr("invalid device pointer"));
     EXPECT_FALSE(allocator_->record_use(address, progress_.stream(2)));
+    EXPECT_FALSE(allocator_->requested_bytes_of(address)) << address;
   }
+  EXPECT_EQ(allocator_->requested_bytes_of(small), 1'000u);
   for (void* const address : {small, large}) {
     EXPECT_TRUE(allocator_->free(address));
+    EXPECT_FALSE(allocator_->requested_bytes_of(address)) << "freed";
     EXPECT_FALSE(allocator_->free(address)) << "twice";
     EXPECT_FALSE(allocator_->record_use(address, progress_.stream(2)));
   }

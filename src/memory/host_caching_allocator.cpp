@@ -36,6 +36,7 @@ class HostCachingAllocator::State {
   [[gnu::always_inline]] Result<void*> allocate(std::size_t bytes) XPU_EXCLUDES(lock_);
   [[gnu::always_inline]] Result<> free(void* pointer) XPU_EXCLUDES(lock_);
   bool record_use(const void* pointer, const StreamRef& stream) XPU_EXCLUDES(lock_);
+  bool contains(const void* pointer) XPU_EXCLUDES(lock_);
   void note_stream(const StreamRef& stream) { clock_.note_stream(stream); }
   void empty_cache() XPU_EXCLUDES(lock_);
 
@@ -191,6 +192,12 @@ bool HostCachingAllocator::State::record_use(const void* pointer, const StreamRe
   const auto known = std::ranges::find(block->uses, stream.id, &StreamRef::id);
   if (known == block->uses.end()) block->uses.push_back(stream);
   return true;
+}
+
+bool HostCachingAllocator::State::contains(const void* pointer) {
+  const FutexLockGuard lock(lock_);
+  const HostBlock* const block = table_.find(pointer);
+  return block != nullptr && block->state == HostBlockState::live;
 }
 
 void HostCachingAllocator::State::empty_cache() {
@@ -365,6 +372,7 @@ Result<> HostCachingAllocator::free(void* pointer) {
 bool HostCachingAllocator::record_use(const void* pointer, const StreamRef& stream) {
   return !state_->is_closed() && state_->record_use(pointer, stream);
 }
+bool HostCachingAllocator::contains(const void* pointer) const { return !state_->is_closed() && state_->contains(pointer); }
 void HostCachingAllocator::note_stream(const StreamRef& stream) {
   if (!state_->is_closed()) state_->note_stream(stream);
 }

@@ -143,6 +143,10 @@ TEST(HostCachingAllocator, RecordsUsesOfAnyPointerInsideALiveBlock) {
   EXPECT_TRUE(f.allocator.record_use(small, f.first));
   EXPECT_TRUE(f.allocator.record_use(small + 127, f.first));
   EXPECT_TRUE(f.allocator.record_use(large + kMebibyte - 1, f.first));
+  EXPECT_TRUE(f.allocator.contains(small));
+  EXPECT_TRUE(f.allocator.contains(large + kMebibyte - 1));
+  EXPECT_FALSE(f.allocator.contains(small + 128));
+  EXPECT_FALSE(f.allocator.contains(&foreign));
   EXPECT_FALSE(f.allocator.record_use(small + 128, f.first));
   if (large + kMebibyte != small) {  // another block's begin
     EXPECT_FALSE(f.allocator.record_use(large + kMebibyte, f.first));
@@ -150,6 +154,7 @@ TEST(HostCachingAllocator, RecordsUsesOfAnyPointerInsideALiveBlock) {
   EXPECT_FALSE(f.allocator.record_use(&foreign, f.first));
   f.free(large);
   EXPECT_FALSE(f.allocator.record_use(large, f.first));
+  EXPECT_FALSE(f.allocator.contains(large));
   EXPECT_EQ(f.progress.calls(f.first).total(), 0);
 }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -115,6 +116,8 @@ class XPU_EXPORT DeviceCachingAllocator final : public Allocator {
   void set_listener(AllocationListener& listener) noexcept { listener_ = &listener; }
   /// What is allocated now, as it was asked for: `requested_bytes` of the statistics, for the price of a lock for each stream.
   std::uint64_t requested_bytes() const noexcept;
+  /// What was asked for with the live block that begins at this address; nothing where none does.
+  std::optional<std::uint64_t> requested_bytes_of(const void* address) const noexcept;
 
   /// Looks for misuse from now on; what was known before goes. A `record_use` of an address in a block that was freed is a finding, and
   /// what is refused as freed twice is said to have been a block, with its stacks. Error invalid_argument for 0 `max_freed_blocks`.

@@ -76,6 +76,8 @@ class XPU_EXPORT HostCachingAllocator {
   Result<> free(void* pointer);
   /// The stream uses the block in which `pointer` lies, from now until it is freed. False when that is no block that is handed out.
   bool record_use(const void* pointer, const StreamRef& stream);
+  /// Whether `pointer` lies in a block that is handed out.
+  bool contains(const void* pointer) const;
   /// The stream begins or ended capturing. Without it the allocator finds out at the stream's next use of a block.
   void note_stream(const StreamRef& stream);
   /// Gives back what nobody uses, without waiting.
