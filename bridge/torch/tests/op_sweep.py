@@ -293,7 +293,9 @@ class Entry:
         expected = tree_map(lambda tensor: tensor.detach(), expected)
         shapes = {
             "resized": lambda tensor, device: torch.empty(0, dtype=tensor.dtype, device=device),
-            "strided": lambda tensor, device: torch.empty((*tensor.shape[::-1], 2), dtype=tensor.dtype, device=device)[..., 0].permute(*range(tensor.dim())[::-1]),
+            "strided": lambda tensor, device: torch.empty((*tensor.shape[::-1], 2), dtype=tensor.dtype, device=device)[..., 0].permute(
+                *range(tensor.dim())[::-1]
+            ),
         }
         if self.name in tables.STRIDED_OUT_IS_BROKEN:
             del shapes["strided"]
