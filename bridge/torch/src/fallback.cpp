@@ -85,12 +85,15 @@ class Call {
     }
   }
 
-  // A tensor that the operator wrote to may have another shape now, and other bytes where these were too few.
+  // A tensor that the operator wrote to may have another shape now, other bytes where these were too few, and, as a result that is
+  // conjugated only when somebody looks (lu_solve), another meaning.
   void adopt_changes() {
     for (Alias& alias : aliases_) {
       auto* const storage = alias.on_device.storage().unsafeGetStorageImpl();
       auto* const worked_on = alias.on_cpu.storage().unsafeGetStorageImpl();
       if (worked_on->mutable_data() != alias.bytes && storage->mutable_data() == alias.bytes) adopt(*storage, *worked_on, device_);
+      alias.on_device._set_conj(alias.on_cpu.is_conj());
+      alias.on_device._set_neg(alias.on_cpu.is_neg());
       if (!alias.on_device.sizes().equals(alias.on_cpu.sizes()) || !alias.on_device.strides().equals(alias.on_cpu.strides()) ||
           alias.on_device.storage_offset() != alias.on_cpu.storage_offset()) {
         alias.on_device.unsafeGetTensorImpl()->set_sizes_and_strides(alias.on_cpu.sizes(), alias.on_cpu.strides(),
@@ -148,5 +151,13 @@ void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) { Call(o
 }  // namespace
 
 TORCH_LIBRARY_IMPL(_, XPU_TORCH_KEY, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&fall_back>()); }
+
+// PyTorch has one implementation of these for every device, which then looks for a kernel by the device's type; a CPU wheel has none for
+// this one. Called here, they never get that far.
+TORCH_LIBRARY_IMPL(aten, XPU_TORCH_KEY, library) {
+  for (const char* const name : {"mode", "mode.values", "conj_physical.out", "conj_physical_"}) {
+    library.impl(name, torch::CppFunction::makeFromBoxedFunction<&fall_back>());
+  }
+}
 
 }  // namespace xpu_torch
