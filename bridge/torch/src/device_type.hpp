@@ -9,9 +9,13 @@
 #if defined(XPU_TORCH_PRIVATEUSE1)
 #define XPU_TORCH_KEY PrivateUse1
 #define XPU_TORCH_AUTOGRAD_KEY AutogradPrivateUse1
+#define XPU_TORCH_SPARSE_KEY SparsePrivateUse1
+#define XPU_TORCH_SPARSE_CSR_KEY SparseCsrPrivateUse1
 #else
 #define XPU_TORCH_KEY XPU
 #define XPU_TORCH_AUTOGRAD_KEY AutogradXPU
+#define XPU_TORCH_SPARSE_KEY SparseXPU
+#define XPU_TORCH_SPARSE_CSR_KEY SparseCsrXPU
 #endif
 
 namespace xpu_torch {

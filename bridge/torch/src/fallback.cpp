@@ -146,16 +146,24 @@ class Call {
   c10::SmallVector<at::Tensor, 2> kept_;
 };
 
+void refuse_sparse(const c10::OperatorHandle& op, torch::jit::Stack*) {
+  TORCH_CHECK_NOT_IMPLEMENTED(false, op.operator_name(), " is not there for sparse tensors of device ", kDeviceType,
+                              "; move them to the CPU first");
+}
+
 void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) { Call(op, *stack).run(); }
 
 }  // namespace
 
 TORCH_LIBRARY_IMPL(_, XPU_TORCH_KEY, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&fall_back>()); }
+TORCH_LIBRARY_IMPL(_, XPU_TORCH_SPARSE_KEY, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&refuse_sparse>()); }
+TORCH_LIBRARY_IMPL(_, XPU_TORCH_SPARSE_CSR_KEY, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&refuse_sparse>()); }
 
-// PyTorch has one implementation of these for every device, which then looks for a kernel by the device's type; a CPU wheel has none for
-// this one. Called here, they never get that far.
+// PyTorch has one implementation of these for every device but the CPU and a few others. The first four then look for a kernel by the
+// device's type, and a CPU wheel has none for this one; the rest go a way round over other operators, with other rounding. Led here, they
+// are the CPU's.
 TORCH_LIBRARY_IMPL(aten, XPU_TORCH_KEY, library) {
-  for (const char* const name : {"mode", "mode.values", "conj_physical.out", "conj_physical_"}) {
+  for (const char* const name : {"mode", "mode.values", "conj_physical.out", "conj_physical_", "native_layer_norm", "addr", "addr.out"}) {
     library.impl(name, torch::CppFunction::makeFromBoxedFunction<&fall_back>());
   }
 }

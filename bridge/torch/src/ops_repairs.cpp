@@ -4,6 +4,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
+#include <ATen/ops/native_group_norm.h>
 #include <ATen/ops/native_group_norm_backward.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/library.h>
@@ -59,7 +60,19 @@ ThreeTensors convolution_backward(const Tensor& gradient, const Tensor& input, c
   return to_device(made, device);
 }
 
-// PyTorch hands the gradient of an XPU over as it is; the CPU's kernel reads it as if it were contiguous.
+// PyTorch hands the tensors of an XPU over as they are; the CPU's kernels read them as if they were contiguous.
+ThreeTensors group_norm(const Tensor& input, const optional<Tensor>& weight, const optional<Tensor>& bias, std::int64_t n,
+                        std::int64_t channels, std::int64_t pixels, std::int64_t groups, double epsilon) {
+  const int device = input.device().index();
+  const Tensor x = cpu_alias(input);
+  const optional<Tensor> w = cpu_alias_of(weight), b = cpu_alias_of(bias);
+  ThreeTensors made;
+  run_on_stream("xpu_group_norm", device, geometry_of(input), [&] {
+    made = at::native_group_norm(x.contiguous(), w ? optional(w->contiguous()) : std::nullopt, b ? optional(b->contiguous()) : std::nullopt,
+                                 n, channels, pixels, groups, epsilon);
+  });
+  return to_device(made, device);
+}
 ThreeTensors group_norm_backward(const Tensor& gradient, const Tensor& input, const Tensor& mean, const Tensor& rstd,
                                  const optional<Tensor>& weight, std::int64_t n, std::int64_t channels, std::int64_t pixels,
                                  std::int64_t groups, std::array<bool, 3> wanted) {
@@ -139,6 +152,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> gru_cell_backward(const Tenso
 TORCH_LIBRARY_IMPL(aten, XPU_TORCH_KEY, library) {
   library.impl("convolution_overrideable", &convolution);
   library.impl("convolution_backward_overrideable", &convolution_backward);
+  library.impl("native_group_norm", &group_norm);
   library.impl("native_group_norm_backward", &group_norm_backward);
   library.impl("_fused_sdp_choice", &attention_from_its_parts);
   library.impl("scaled_dot_product_attention", &attention);

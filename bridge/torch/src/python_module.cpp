@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "alias.hpp"
+#include "annotations.hpp"
 #include "check.hpp"
 #include "devices.hpp"
 #include "generator.hpp"
@@ -88,6 +89,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   module.attr("libxpu_version") = xpu::version();
   module.def("hooks_are_ours", &hooks_are_ours);
   module.def("install_cpu_allocator", &install_cpu_allocator);
+  module.def("publish_operators", &publish_operators);
   bind_runtime(module);
   bind_properties(module);
   bind_memory(module);

@@ -5,6 +5,7 @@ import sys
 from ._built_for import TORCH_VERSION
 
 DRIVER_VARIABLE = "XPU_TORCH_DRIVER"
+RECORDING_VARIABLE = "XPU_RECORD"  # set by `xpu record` for the program that it runs
 PRIVATEUSE1_MODULE = "xpu_torch._native_privateuse1"
 
 
@@ -38,6 +39,8 @@ def load(torch):
                           "a profiler or torch.Generator does) and found none, and keeps that for the life of the process; import xpu_torch "
                           "right after torch, or leave TORCH_DEVICE_BACKEND_AUTOLOAD unset and `import torch` does it")
     _native.install_cpu_allocator()
+    if os.environ.get(RECORDING_VARIABLE):
+        _native.publish_operators()
     from ._takeover import take_over
     take_over(torch, _native)
     return _native
