@@ -6,7 +6,8 @@ from ._built_for import TORCH_VERSION
 
 DRIVER_VARIABLE = "XPU_TORCH_DRIVER"
 RECORDING_VARIABLE = "XPU_RECORD"  # set by `xpu record` for the program that it runs
-PRIVATEUSE1_MODULE = "xpu_torch._native_privateuse1"
+NATIVE_MODULE = "xpu_torch._native"
+PRIVATEUSE1_MODULE = "lxpu_torch._native"
 
 
 def reason_against(torch):
@@ -17,8 +18,8 @@ def reason_against(torch):
                 f"install torch=={TORCH_VERSION}, or build libxpu-torch against the one that is here")
     if torch.version.cuda or torch.version.hip:
         return (f"PyTorch {torch.__version__} is built for another accelerator and cannot have xpu beside it; install the CPU build of "
-                f"torch=={TORCH_VERSION}, or use the device lxpu (import xpu_torch.lxpu)")
-    if torch._C._has_xpu and "xpu_torch._native" not in sys.modules:
+                f"torch=={TORCH_VERSION}, or use the device lxpu (import lxpu_torch)")
+    if torch._C._has_xpu and NATIVE_MODULE not in sys.modules:
         return f"PyTorch {torch.__version__} has its own runtime for xpu"
     if PRIVATEUSE1_MODULE in sys.modules:
         return "this process uses the device lxpu of libxpu-torch already; a process has one of the two"
