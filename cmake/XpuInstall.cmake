@@ -6,8 +6,14 @@ set(xpu_package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/xpu")
 # The same layout under the build folder, so that CMAKE_PREFIX_PATH may name either.
 set(xpu_build_package_folder "${PROJECT_BINARY_DIR}/lib/cmake/xpu")
 
+# In a wheel, which scikit-build-core makes, the library is there once, as libxpu.so.0.
+set(xpu_namelink "")
+if(DEFINED SKBUILD)
+  set(xpu_namelink NAMELINK_SKIP)
+endif()
+
 install(TARGETS xpu EXPORT xpuTargets
-  LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+  LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" ${xpu_namelink}
   FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 get_property(xpu_modules GLOBAL PROPERTY XPU_INTERCEPTOR_MODULES)
 if(xpu_modules)
@@ -27,6 +33,11 @@ export(EXPORT xpuTargets NAMESPACE xpu:: FILE "${xpu_build_package_folder}/xpuTa
 install(EXPORT xpuTargets NAMESPACE xpu:: DESTINATION "${xpu_package_folder}")
 install(FILES "${xpu_build_package_folder}/xpuConfig.cmake" "${xpu_build_package_folder}/xpuConfigVersion.cmake"
   DESTINATION "${xpu_package_folder}")
+
+# pkg-config's -lxpu needs the name that a wheel does not have.
+if(DEFINED SKBUILD)
+  return()
+endif()
 
 # Relative to where the file lies, so that it is right under a DESTDIR and after a move.
 cmake_path(IS_ABSOLUTE CMAKE_INSTALL_LIBDIR xpu_libdir_is_absolute)

@@ -159,8 +159,11 @@ function(xpu_shared_library)
   add_library(xpu SHARED)
   add_library(xpu::xpu ALIAS xpu)
   xpu_link_layer_objects(xpu ${layers})
+  # A wheel cannot hold symbolic links: there the file itself has the name that programs ask for.
+  if(NOT DEFINED SKBUILD)
+    set_target_properties(xpu PROPERTIES VERSION ${PROJECT_VERSION})
+  endif()
   set_target_properties(xpu PROPERTIES
-    VERSION ${PROJECT_VERSION}
     SOVERSION 0
     LINKER_LANGUAGE CXX
     LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/xpu.map")
