@@ -62,7 +62,7 @@ class Profile(_Outputs):
 
     @property
     def state(self) -> str:
-        """created, warmup, collecting, stopped, collected or cancelled."""
+        """created, warming up, collecting, stopped, collected or cancelled."""
         return self._source.state
 
     def start(self) -> None:
