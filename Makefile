@@ -1,8 +1,8 @@
 # Thin names for what the scripts and presets do; everything works without make too.
 
 .DEFAULT_GOAL := help
-presets := dev release asan tsan clang fuzz coverage
-.PHONY: help demo test soak format $(presets)
+presets := dev release python asan tsan clang fuzz coverage
+.PHONY: help demo test soak torch-venv format $(presets)
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\): .*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 15 | sed 's/^/  make /'
@@ -20,6 +20,9 @@ test-%:
 
 $(presets):
 	@cmake --workflow --preset $@
+
+torch-venv: ## an environment with stock PyTorch, libxpu and the bridge: .venv-torch
+	@tools/torch_venv.sh
 
 soak: ## kills programs and recorders at random times, hundreds of times
 	@cmake --preset release && cmake --build --preset release && ctest --preset soak --verbose
