@@ -3,6 +3,7 @@
 The tests look at the bridge from outside: a plain `import torch` has the device "xpu", and nothing else of ours is imported. What needs a process of its
 own runs in a session of its own with a hard time limit; at the limit its whole process group is killed.
 """
+import json
 import os
 import signal
 import subprocess
@@ -78,6 +79,47 @@ def run_python(source, timeout_s=PATIENCE_S, arguments=(), cwd=None, **variables
         script = Path(folder) / "script.py"
         script.write_text(source)
         return run([sys.executable, script, *arguments], timeout_s, environment(**variables), cwd=cwd or folder)
+
+
+# Imports what `prelude` says once and runs each case in a fork of that, which ends as a program does. Good as long as the prelude starts no thread.
+_FORKING = """
+import json, os, sys
+with open(sys.argv[1]) as file:
+    _prelude, _cases = json.load(file)
+exec(compile(_prelude, "prelude", "exec"))
+for _name, _source in _cases.items():
+    _child = os.fork()
+    if _child == 0:
+        os.dup2(os.open(_name + ".stdout", os.O_CREAT | os.O_WRONLY, 0o600), 1)
+        os.dup2(os.open(_name + ".stderr", os.O_CREAT | os.O_WRONLY, 0o600), 2)
+        exec(compile(_source, "case", "exec"))
+        sys.exit()
+    _, _status = os.waitpid(_child, 0)
+    with open(_name + ".code", "w") as file:
+        file.write(str(os.waitstatus_to_exitcode(_status)))
+"""
+
+
+def run_forked(prelude, cases, timeout_s=PATIENCE_S, **variables):
+    """Runs every source of `cases` (name -> source) in a process of its own behind `prelude`; name -> Finished."""
+    with tempfile.TemporaryDirectory(prefix="xpu_torch_test_") as folder:
+        folder = Path(folder)
+        (folder / "forking.py").write_text(_FORKING)
+        (folder / "cases.json").write_text(json.dumps([prelude, {str(index): source for index, source in enumerate(cases.values())}]))
+        whole = run([sys.executable, folder / "forking.py", "cases.json"], timeout_s, environment(**variables), cwd=folder)
+
+        def read(index, what):
+            path = folder / f"{index}.{what}"
+            return path.read_text() if path.exists() else None
+
+        results = {}
+        for index, name in enumerate(cases):
+            code = read(index, "code")
+            stderr = read(index, "stderr")
+            if code is None:
+                stderr = f"did not end: {whole}" if stderr is None else f"{stderr}\n(killed at the time limit of all cases)"
+            results[name] = Finished(None if code is None else int(code), read(index, "stdout") or "", stderr, whole.seconds, code is None)
+        return results
 
 
 class ProcessTest(unittest.TestCase):
