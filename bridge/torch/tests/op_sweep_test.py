@@ -142,23 +142,23 @@ class OpSweepTest(unittest.TestCase):
             self.fail("\n" + "\n".join(unexpected + stale))
 
     def test_float32(self):
-        counts = self.sweep("float32", samples=100)
+        counts = self.sweep("float32", samples=60)
         self.assertGreaterEqual(counts[AGREES], FLOAT32_AGREE_AT_LEAST)
 
     def test_float64(self):
-        self.sweep("float64", samples=24)
+        self.sweep("float64", samples=16)
 
     def test_bfloat16(self):
-        self.sweep("bfloat16", samples=24)
+        self.sweep("bfloat16", samples=16)
 
     def test_int64(self):
-        self.sweep("int64", samples=24)
+        self.sweep("int64", samples=16)
 
     def test_bool(self):
-        self.sweep("bool", samples=24)
+        self.sweep("bool", samples=16)
 
     def test_complex64(self):
-        self.sweep("complex64", samples=24)
+        self.sweep("complex64", samples=16)
 
 
 if __name__ == "__main__":
