@@ -48,7 +48,9 @@ const at::Generator& default_generator(int device) {
 at::Generator new_generator(int device) { return at::make_generator<Generator>(resolve_device(device)); }
 
 at::Generator generator_on_cpu(const at::Generator& generator) {
-  if (!generator.defined() || generator.device().type() != kDeviceType) return generator;
+  if (!generator.defined()) return generator;
+  TORCH_CHECK(generator.device().type() == kDeviceType, "Expected a '", kDeviceType, "' device type for generator but found '",
+              generator.device().type(), "'");
   return static_cast<const Generator*>(generator.unsafeGetGeneratorImpl())->on_cpu();
 }
 

@@ -31,7 +31,7 @@ class Generator final : public c10::GeneratorImpl {
 /// Of a device; made at the first call, lives for ever.
 const at::Generator& default_generator(int device);
 at::Generator new_generator(int device);
-/// The generator that a kernel of the CPU can use instead of one of ours; any other one as it is.
+/// The generator that a kernel of the CPU can use instead of one of ours; none for none. Error for one of another device.
 at::Generator generator_on_cpu(const at::Generator& generator);
 
 }  // namespace xpu_torch

@@ -6,6 +6,13 @@ from . import _native
 GRAPHS_ARE_MISSING = "graphs are not there yet on this device: run the work itself instead of capturing it"
 
 
+def checked_stream(stream):
+    """The stream. Raises TypeError for anything else."""
+    if not isinstance(stream, torch.Stream):
+        raise TypeError(f"expected a torch.Stream or torch.xpu.Stream, but got {type(stream).__name__}")
+    return stream
+
+
 class StreamBase(torch.Stream):
     """A new stream of the current device, or the one that there is by this id."""
 
@@ -37,6 +44,15 @@ class EventBase(torch.Event):
         if interprocess:
             raise NotImplementedError("events cannot be shared between processes on this device")
         return super().__new__(cls, device="xpu", enable_timing=enable_timing, blocking=blocking)
+
+    # PyTorch's own methods take whatever they get for a stream.
+    def record(self, stream):
+        """Captures the end of this stream."""
+        super().record(checked_stream(stream))
+
+    def wait(self, stream):
+        """What is submitted to this stream from now on waits."""
+        super().wait(checked_stream(stream))
 
     def elapsed_time(self, end_event):
         """Milliseconds on the device's clock from this event to `end_event`."""
