@@ -42,8 +42,8 @@ class DeviceTest(unittest.TestCase):
         self.assertEqual(torch.xpu.current_device(), 0)
 
     def test_an_index_out_of_range_is_named(self):
-        for call in (torch.xpu.set_device, torch.xpu.synchronize, torch.accelerator.set_device_index, torch.xpu.get_device_properties, torch.xpu.get_device_name,
-                     torch.xpu.current_stream):
+        calls = [torch.xpu.set_device, torch.xpu.synchronize, torch.accelerator.set_device_index, torch.xpu.get_device_properties, torch.xpu.get_device_name]
+        for call in [*calls, torch.xpu.current_stream]:
             with self.subTest(call.__name__), self.assertRaisesRegex((RuntimeError, AssertionError), r"out of range|[Ii]nvalid"):
                 call(2)
         for call in (torch.xpu.set_device, torch.accelerator.set_device_index):
@@ -182,7 +182,8 @@ class LazyInitTest(ProcessTest):
     def test_what_initialises(self):
         source = """
 import torch
-torch.xpu.is_available(); torch.xpu.device_count(); torch.xpu._is_compiled(); torch.xpu.manual_seed(3); torch.device("xpu"); torch.accelerator.current_accelerator()
+torch.xpu.is_available(); torch.xpu.device_count(); torch.xpu._is_compiled(); torch.xpu.manual_seed(3)
+torch.device("xpu"); torch.accelerator.current_accelerator()
 print(torch.xpu.is_initialized(), dict(torch.xpu.memory_stats()), torch.xpu.memory_snapshot())
 torch.ones(1, device="xpu")
 print(torch.xpu.is_initialized(), len(torch.xpu.default_generators), torch.xpu.initial_seed())

@@ -279,7 +279,14 @@ class EventTest(unittest.TestCase):
                 behind.synchronize()
                 self.assertTrue(event.query() and busy.query())
                 again = make_event()
-                again.record(waiting)
+                if (stream_kind, event_kind) == ("generic", "xpu"):
+                    # This build of PyTorch takes no derived event here. It says so, and there is another way.
+                    with self.assertRaisesRegex(RuntimeError, "expected event to be a torch.Event object"):
+                        waiting.record_event(again)
+                    again.record(waiting)
+                else:
+                    waiting.record_event(again)
+                self.assertEqual(again.device, waiting.device)
                 again.synchronize()
                 waiting.wait_stream(busy)
 
