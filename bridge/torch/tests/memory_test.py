@@ -225,7 +225,7 @@ class LimitTest(MemoryTest):
         sizes = r"[\d.]+ [A-Za-z]+"
         self.assertRegex(text, r"^XPU out of memory\. Tried to allocate 800000000\.00 GiB\. GPU 0 has a total capacity of "
                          f"{sizes} of which {sizes} is free")
-        self.assertRegex(text, rf"Of the allocated memory {sizes} is allocated by .+, and {sizes} is reserved by .+ but unallocated")
+        self.assertRegex(text, rf"Of the allocated memory {sizes} is allocated by .+, and {sizes} is reserved .*but unallocated")
         self.assertIn("Please use `empty_cache` to release all unoccupied cached memory.", text)
         self.assertIsInstance(caught.exception, RuntimeError)
 
@@ -329,7 +329,7 @@ class HistoryTest(MemoryTest):
         torch.xpu.memory._record_memory_history("all", clear_history=True, skip_actions=["free_requested", "free_completed"])
         floats(512)
         self.assertEqual({entry["action"] for entry in self.trace()} & {"alloc", "free_requested", "free_completed"}, {"alloc"})
-        with self.assertRaisesRegex((RuntimeError, ValueError), "nknown skip action"):
+        with self.assertRaisesRegex((RuntimeError, ValueError), "(?i)unknown skip action"):
             torch.xpu.memory._record_memory_history("all", skip_actions=["nonsense"])
 
     def test_an_out_of_memory_is_in_it(self):
