@@ -20,8 +20,9 @@ unset XPU_RECORD OPENCL_LAYERS
 export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 
 # Seconds on 2 cores without a compiler cache. CONTRIBUTING.md shows them in minutes; tools/check_repository.py compares the two.
-readonly all_stages=(packages static dev asan tsan clang release end_to_end readers fuzz)
-declare -rA budget_s=([packages]=60 [static]=120 [dev]=240 [asan]=600 [tsan]=540 [clang]=720 [release]=480 [end_to_end]=420 [readers]=120 [fuzz]=300)
+readonly all_stages=(packages static dev asan tsan clang release end_to_end readers python torch fuzz)
+declare -rA budget_s=([packages]=60 [static]=120 [dev]=180 [asan]=540 [tsan]=480 [clang]=660 [release]=420 [end_to_end]=300 [readers]=120 [python]=120 [torch]=300
+  [fuzz]=300)
 
 readonly build_packages="cmake ninja-build pkg-config libcli11-dev libfmt-dev nlohmann-json3-dev opencl-headers zlib1g-dev"
 readonly test_packages="libgmock-dev libgtest-dev librapidcheck-dev ocl-icd-opencl-dev pocl-opencl-icd python3"
@@ -35,6 +36,8 @@ declare -rA stage_packages=(
   [release]="g++ $build_packages $test_packages valgrind"
   [end_to_end]="g++ $build_packages $test_packages clpeak hashcat libclblast-dev python3-pyopencl valgrind"
   [readers]="g++ $build_packages $test_packages chromium clpeak nodejs npm python3-pip python3-pyopencl python3-venv"
+  [python]="g++ $build_packages $test_packages clpeak pybind11-dev python3-dev python3-pip python3-venv"
+  [torch]="g++ $build_packages $test_packages pybind11-dev python3-dev python3-pip python3-venv"
   [fuzz]="clang-19 libclang-rt-19-dev llvm-19 $build_packages libgtest-dev libgmock-dev"
 )
 
@@ -91,6 +94,18 @@ stage_end_to_end() {
 # Readers that are not there are fetched once, below build/readers.
 stage_readers() {
   build release && ctest_preset readers readers
+}
+
+# The package for Python, and the wheel that a fresh environment gets.
+stage_python() {
+  build python && ctest_preset python python --parallel "$jobs"
+}
+
+# Stock PyTorch on what is here; it is fetched once, into .venv-torch. Where it cannot be had (75) the tests say so, and are skipped.
+stage_torch() {
+  local status=0
+  build python && tools/torch_venv.sh || status=$?
+  [[ $status -eq 0 || $status -eq 75 ]] && ctest_preset torch torch --parallel "$jobs"
 }
 
 stage_fuzz() {

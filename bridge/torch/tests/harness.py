@@ -19,9 +19,12 @@ OURS = ("XPU_", "TORCH_DEVICE_BACKEND_AUTOLOAD", "PYTORCH_ALLOC_CONF", "PYTORCH_
 DEVICES = {"XPU_DRIVER": "host", "XPU_HOST_DEVICES": "2"}
 PATIENCE_S = 120
 
+_executor = os.environ.get("XPU_TEST_EXECUTOR")  # adaptive or pool: every test is run with both
 for _name in [name for name in os.environ if name.startswith(OURS)]:
     del os.environ[_name]
 os.environ.update(DEVICES)
+if _executor:
+    os.environ["XPU_HOST_EXECUTOR"] = _executor
 
 
 class Finished:
