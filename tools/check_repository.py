@@ -89,7 +89,7 @@ def check_readmes(repository):
     """A folder of src/ that is a layer says in a README of at most 20 lines what it is."""
     problems = []
     for path in repository.paths:
-        if path.parts[0] != "src" or path.name != "CMakeLists.txt" or "xpu_library(" not in repository.text(path):
+        if path.parts[0] != "src" or path.name != "CMakeLists.txt" or not re.search(r"\b(xpu_library|pybind11_add_module)\(", repository.text(path)):
             continue
         folder = path.parent
         if folder / "README.md" not in repository.paths:
@@ -245,7 +245,11 @@ def self_test():
             {"CMakeLists.txt": "add_compile_options(-march=" + "native)\n"},
             {"tools/a.sh": "ls | gr" + "ep -q a\n"},
         ],
-        "readmes": [{"src/trace/CMakeLists.txt": "xpu_library(trace)\n"}, {"src/base/README.md": "line\n" * (README_MAX_LINES + 1)}],
+        "readmes": [
+            {"src/trace/CMakeLists.txt": "xpu_library(trace)\n"},
+            {"src/python/CMakeLists.txt": "pybind11_add_module(core)\n"},
+            {"src/base/README.md": "line\n" * (README_MAX_LINES + 1)},
+        ],
         "packages": [{"packages.txt": "two names\n"}, {"packages.txt": "undocumented\n"}],
         "budgets": [
             {"CONTRIBUTING.md": "| `dev` | builds | 8 |\n"},

@@ -2,7 +2,7 @@
 # What our shared objects show to strangers: only names that are ours, no newer C or C++ library than Debian 12 has, and next to nothing for
 # each thread.
 #
-#   tools/check_symbols.sh BUILD_FOLDER    checks lib/libxpu.so, lib/libxpu_layer_*.so and bin/xpu there
+#   tools/check_symbols.sh BUILD_FOLDER    checks lib/libxpu.so, lib/libxpu_layer_*.so, bin/xpu and python/xpu/_core*.so there
 #   tools/check_symbols.sh --self-test     proves with small libraries that each rule can fail
 #
 # The version rule says something only about what was linked on Debian 12 or older; elsewhere it is reported and skipped with the reason.
@@ -46,6 +46,12 @@ check_opencl_layer() {
     exported_names "$library" | grep -x "$name" >/dev/null || missing+=" $name"
   done
   [[ -z $missing ]] || fail "$library does not export$missing"
+}
+
+check_python_module() {
+  local module=$1 names
+  names=$(exported_names "$module")
+  [[ $names == PyInit__core ]] || fail "$module exports '${names//$'\n'/ }' instead of PyInit__core alone"
 }
 
 # The highest version of a family (GLIBC, GLIBCXX, CXXABI) that the object requires.
@@ -115,6 +121,13 @@ check_build() {
     check_runpath "$build/bin/xpu"
   fi
 
+  for object in "$build"/python/xpu/_core*.so; do
+    [[ -e $object ]] || continue
+    objects+=("$object")
+    check_runpath "$object"
+    check_python_module "$object"
+  done
+
   host_glibc=$(getconf GNU_LIBC_VERSION | awk '{ print $2 }')
   for object in "${objects[@]}"; do report_versions "$object"; done
   if is_newer "$host_glibc" "$max_glibc"; then
@@ -162,6 +175,13 @@ self_test() {
   make_library layer_short 'extern "C" { void clGetLayerInfo() {} void clInitLayer() {} }'
   check_opencl_layer "$folder/layer_short.so" 2>/dev/null
   expect_failures "a layer without an entry point is refused" 1
+
+  make_library module 'extern "C" void PyInit__core() {}'
+  check_python_module "$folder/module.so"
+  expect_failures "a module for Python is accepted" 0
+  make_library module_open 'extern "C" { void PyInit__core() {} void helper() {} }'
+  check_python_module "$folder/module_open.so" 2>/dev/null
+  expect_failures "a module for Python that exports more is refused" 1
 
   check_runpath "$folder/layer.so" 2>/dev/null
   expect_failures "a layer that does not link libxpu.so.0 is refused" 1

@@ -1,4 +1,5 @@
 #include <exception>
+#include <utility>
 
 #include "python/bindings.hpp"
 #include "xpu/base/error.hpp"
@@ -17,7 +18,7 @@ void raise(const Error& error) {
 void bind_errors(py::module_& module) {
   py::register_local_exception_translator([](std::exception_ptr thrown) {
     try {
-      std::rethrow_exception(thrown);
+      std::rethrow_exception(std::move(thrown));
     } catch (const BadResult& bad) {
       raise(bad.error());
     }

@@ -1,12 +1,11 @@
 """Devices, their properties, and what the doctor says of them."""
 
 import sys
-import threading
 import types
 
 import support
 import xpu
-from support import PackageTest, run_python
+from support import PackageTest
 
 # What users of torch.xpu read.
 TORCH_NAMES = (

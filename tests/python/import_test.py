@@ -10,7 +10,7 @@ from pathlib import Path
 
 import support
 import xpu
-from support import PackageTest, run_python
+from support import PackageTest
 
 FACTS = """
 import os, re, sys

@@ -8,7 +8,7 @@ import warnings
 
 import support
 import xpu
-from support import PackageTest, run, run_python
+from support import PackageTest, run
 from xpu import profiler
 
 WORK = """
@@ -216,6 +216,18 @@ print([(row["calls"], row["total_ns"]) for row in profile.report()["fills"]])
         self.assertTrue(found["kernel"].is_available)
         self.assertFalse(found["cuda_driver"].is_available)
         self.assertTrue(found["cuda_driver"].reason)
+
+
+class ExampleTest(PackageTest):
+    def test_it_does_what_the_documentation_shows(self):
+        program = self.folder / "program.txt"
+        program.write_text("fill duration=1234us rate=unlimited\n")
+        example = support.ROOT / "examples" / "from_python.py"
+        finished = run([sys.executable, example, self.folder / "a.json.gz"], XPU_DRIVER="sim", XPU_SIM_PROGRAM=program)
+        self.assertEqual(finished.code, 0, finished)
+        self.assertIn("\n1 fill, 1234000 ns on the device\n", finished.stdout)
+        self.assertTrue((self.folder / "a.json.gz").is_file())
+        self.assertIn(example.read_text(), (support.ROOT / "docs" / "python.md").read_text())
 
 
 class RecordingTest(PackageTest):

@@ -3,7 +3,6 @@
 import sys
 import threading
 import time
-import unittest
 
 import support
 import xpu
