@@ -18,15 +18,20 @@ def main():
     copying, computing = torch.xpu.Stream(), torch.xpu.Stream()
     computing.wait_stream(torch.xpu.current_stream())
 
+    def start_copy(batch):
+        with torch.xpu.stream(copying):
+            return batch.to("xpu", non_blocking=True)
+
     results = []
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.XPU]) as profiler:
-        for batch in batches:
-            with torch.xpu.stream(copying):
-                on_device = batch.to("xpu", non_blocking=True)
+        coming = start_copy(batches[0])
+        for following in [*batches[1:], None]:
+            batch = coming
             computing.wait_stream(copying)
+            coming = start_copy(following) if following is not None else None
             with torch.xpu.stream(computing):
-                results.append((on_device @ weights).relu().sum())
-                on_device.record_stream(computing)
+                results.append((batch @ weights).relu().sum())
+                batch.record_stream(computing)
         torch.xpu.synchronize()
 
     expected = [(batch @ weights.cpu()).relu().sum() for batch in batches]

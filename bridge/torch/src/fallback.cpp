@@ -52,25 +52,35 @@ class Call {
     return aliases_.back().on_cpu;
   }
 
+  static bool is_list_of_lists(c10::ArrayRef<c10::IValue> list) { return !list.empty() && list.front().isList(); }
+
+  c10::IValue to_cpu(const c10::IValue& value) {
+    if (value.isTensor()) return to_cpu(value.toTensor());
+    if (value.isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(to_cpu(tensor));
+      return list;
+    }
+    if (value.isOptionalTensorList()) {
+      c10::List<std::optional<at::Tensor>> list;
+      for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector())
+        list.push_back(tensor ? std::optional(to_cpu(*tensor)) : std::nullopt);
+      return list;
+    }
+    if (!value.isList() || !is_list_of_lists(value.toListRef())) return value;
+    // Lists of lists: those of torch.distributed.
+    c10::List<c10::IValue> list = value.toList().copy();
+    for (std::size_t i = 0; i < list.size(); ++i) list.set(i, to_cpu(list.get(i)));
+    return list;
+  }
+
   void arguments_to_cpu() {
     const auto& arguments = op_.schema().arguments();
     const auto values = torch::jit::last(stack_, arguments.size());
     auto* const begin = const_cast<c10::IValue*>(values.data());
     // The tensors first: they say which device it is about.
     for (std::size_t i = 0; i < arguments.size(); ++i) {
-      c10::IValue& value = begin[i];
-      if (value.isTensor()) {
-        value = to_cpu(value.toTensor());
-      } else if (value.isTensorList()) {
-        c10::List<at::Tensor> list;
-        for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(to_cpu(tensor));
-        value = std::move(list);
-      } else if (value.isOptionalTensorList()) {
-        c10::List<std::optional<at::Tensor>> list;
-        for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector())
-          list.push_back(tensor ? std::optional(to_cpu(*tensor)) : std::nullopt);
-        value = std::move(list);
-      }
+      begin[i] = to_cpu(begin[i]);
     }
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       c10::IValue& value = begin[i];
@@ -123,18 +133,24 @@ class Call {
     return device_view(result, new_storages_.back().second);
   }
 
+  c10::IValue to_device(c10::IValue&& value) {
+    if (value.isTensor()) return to_device(std::move(value).toTensor());
+    if (value.isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (at::Tensor& tensor : value.toTensorVector()) list.push_back(to_device(std::move(tensor)));
+      return list;
+    }
+    if (!value.isList() || !is_list_of_lists(value.toListRef())) return std::move(value);
+    c10::List<c10::IValue> list = value.toList().copy();
+    for (std::size_t i = 0; i < list.size(); ++i) list.set(i, to_device(c10::IValue(list.get(i))));
+    return list;
+  }
+
   void results_to_device() {
     const std::size_t count = op_.schema().returns().size();
     auto* const begin = stack_.data() + (stack_.size() - count);
     for (std::size_t i = 0; i < count; ++i) {
-      c10::IValue& value = begin[i];
-      if (value.isTensor()) {
-        value = to_device(std::move(value).toTensor());
-      } else if (value.isTensorList()) {
-        c10::List<at::Tensor> list;
-        for (at::Tensor& tensor : value.toTensorVector()) list.push_back(to_device(std::move(tensor)));
-        value = std::move(list);
-      }
+      begin[i] = to_device(std::move(begin[i]));
     }
   }
 

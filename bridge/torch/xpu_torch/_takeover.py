@@ -103,10 +103,25 @@ def default_stream(device=None):
 
 
 def use_gloo_by_default():
-    """torch.distributed would look for a library that only special builds have; gloo moves the bytes of host memory."""
-    from torch.distributed import is_available
-    if not is_available():
+    """torch.distributed would look for a library that only special builds have; gloo moves the bytes of host memory.
+
+    Where a program names no backend PyTorch takes one for the accelerator alone. Data-parallel modules also compare facts in tensors of the CPU, so
+    that one serves those as well.
+    """
+    from torch import distributed
+    if not distributed.is_available() or distributed.is_xccl_available():
         return
-    from torch.distributed import Backend, is_xccl_available
-    if not is_xccl_available():
-        Backend.default_device_backend_map["xpu"] = Backend.GLOO
+    backend = distributed.Backend
+    backend.default_device_backend_map["xpu"] = backend.GLOO
+    if "xpu" not in backend.backend_capability[backend.GLOO]:
+        backend.backend_capability[backend.GLOO].append("xpu")
+
+    config = distributed.distributed_c10d.BackendConfig
+    find_backends = config.__init__
+
+    def find_backends_and_that_of_the_cpu(self, chosen):
+        find_backends(self, chosen)
+        if self.device_backend_map == {"xpu": backend.GLOO}:
+            self.device_backend_map["cpu"] = self.device_backend_map["xpu"]
+
+    config.__init__ = find_backends_and_that_of_the_cpu
