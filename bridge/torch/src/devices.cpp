@@ -67,4 +67,14 @@ int device_of_block(const void* address) noexcept {
   return -1;
 }
 
+int device_of_address(const void* address) {
+  if (const int device = device_of_block(address); device >= 0) return device;
+  for (int device = 0; device < device_count(); ++device) {
+    for (const auto& segment : caching_allocator(device).snapshot().segments) {
+      if (address_of(address) >= segment.address && address_of(address) - segment.address < segment.total_bytes) return device;
+    }
+  }
+  return -1;
+}
+
 }  // namespace xpu_torch

@@ -27,6 +27,8 @@ xpu::memory::DeviceCachingAllocator& caching_allocator(int device);
 xpu::memory::HostCachingAllocator& pinned_allocator();
 /// The device in whose memory a live block begins at this address; -1: none.
 int device_of_block(const void* address) noexcept;
+/// The same for any address in a device's memory, by looking through all of it.
+int device_of_address(const void* address);
 
 /// Waits for everything on all streams of the device.
 void synchronize_device(int device);

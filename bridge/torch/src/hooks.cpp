@@ -40,7 +40,7 @@ class XPUHooks final : public HooksInterface {
   bool isPinnedPtr(const void* data) const override { return is_pinned(data); }
   c10::Allocator* getPinnedMemoryAllocator() const override { return &host_allocator(); }
   c10::Device getDeviceFromPtr(void* data) const override {
-    const int device = device_of_block(data);
+    const int device = device_of_address(data);
     TORCH_CHECK(device >= 0, "ptr is not a device type pointer.");
     return device_of(device);
   }

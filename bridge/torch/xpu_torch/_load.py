@@ -1,11 +1,15 @@
 """Loads the module that fits PyTorch, or says in a sentence why none does."""
 import os
+import re
 import sys
 
 from ._built_for import TORCH_VERSION
 
 DRIVER_VARIABLE = "XPU_TORCH_DRIVER"
 RECORDING_VARIABLE = "XPU_RECORD"  # set by `xpu record` for the program that it runs
+MEMORY_VARIABLE = "XPU_MEMORY_CONF"
+MEMORY_OPTIONS = {"max_split_size_mb", "max_non_split_rounding_mb", "garbage_collection_threshold", "roundup_power2_divisions", "expandable_segments",
+                  "pinned_max_round_threshold_mb", "pinned_max_cached_size_mb", "per_process_memory_fraction"}
 NATIVE_MODULE = "xpu_torch._native"
 PRIVATEUSE1_MODULE = "lxpu_torch._native"
 
@@ -32,6 +36,7 @@ def load(torch):
     if reason:
         raise ImportError(reason)
     choose_driver()
+    choose_memory_options()
     import xpu  # noqa: F401  # brings libxpu.so into the process, which the native module finds there
 
     from . import _native
@@ -52,3 +57,15 @@ def choose_driver():
     driver = os.environ.get(DRIVER_VARIABLE)
     if driver:
         os.environ["XPU_DRIVER"] = driver
+
+
+def choose_memory_options():
+    """PYTORCH_ALLOC_CONF has an effect here as well, as far as it is about what our allocators know, unless XPU_MEMORY_CONF says something."""
+    options = os.environ.get("PYTORCH_ALLOC_CONF")
+    if not options or os.environ.get(MEMORY_VARIABLE):
+        return
+    # A list in brackets is one value, whatever commas it has.
+    entries = re.findall(r"[^,\[\]]+(?:\[[^\]]*\])?", options)
+    known = [entry for entry in entries if entry.split(":")[0].strip() in MEMORY_OPTIONS]
+    if known:
+        os.environ[MEMORY_VARIABLE] = ",".join(known)

@@ -2,8 +2,10 @@
 
 A CPU build of PyTorch has the whole of torch.xpu in Python; what is missing are some forty names of torch._C.
 """
+import atexit
 import importlib
 import sys
+import time
 
 _native = None
 
@@ -28,6 +30,16 @@ def take_over(torch, native):
     module.default_stream = default_stream
     module.__all__.append("default_stream")
     use_gloo_by_default()
+    atexit.register(let_autograd_finish)
+
+
+def let_autograd_finish():
+    """At exit the interpreter's lock is given away for a moment.
+
+    The thread of autograd that ran the last backward pass for the device may still have objects of Python's to drop. It waits for the lock, and
+    where the interpreter is finalised instead its end ends the process with an abort.
+    """
+    time.sleep(0.01)
 
 
 def names_for_torch(native, classes):
