@@ -1,6 +1,7 @@
 """torch.profiler over the device: what its traces and tables hold, and that they agree with a recording of the same run."""
 import collections
 import json
+import os
 import sys
 import tempfile
 import threading
@@ -145,6 +146,7 @@ class ProfilerTest(unittest.TestCase):
         books = trace_of(profiler)["xpu_commands"]
         self.assertEqual((books["submitted"], books["lost"]), (books["completed"], 0))
 
+    @unittest.skipIf(os.environ.get("XPU_HOST_EXECUTOR") == "pool", "links are the same, and it takes a while")
     def test_a_hundred_thousand_operators(self):
         ones = torch.ones(4, device="xpu")
         with profile(activities=BOTH, acc_events=True) as profiler:
@@ -155,6 +157,14 @@ class ProfilerTest(unittest.TestCase):
         kernels = [event for event in profiler.profiler.kineto_results.events() if event.device_type() == torch.autograd.DeviceType.CUDA]
         self.assertEqual(len(kernels), 100_000)
         self.assertEqual(sum(event.linked_correlation_id() != 0 for event in kernels), 100_000)
+
+
+def range_around(trace, kernel):
+    """The innermost annotated range around the call that launched it."""
+    call = next(call for call in of_kind(trace, "xpu_runtime") if call["args"]["correlation"] == kernel["args"]["correlation"])
+    around = [event for event in of_kind(trace, "user_annotation") if event["tid"] == call["tid"] and event["ts"] <= call["ts"]
+              and call["ts"] + call["dur"] <= event["ts"] + event["dur"]]
+    return max(around, key=lambda event: event["ts"])["name"] if around else None
 
 
 # A program that profiles itself and prints what it saw of each kernel: its name, its operator, its duration.
@@ -191,10 +201,10 @@ class RecordingTest(unittest.TestCase):
         in_profile = collections.Counter(
             (kernel["name"], operators[kernel["args"]["External id"]], round(kernel["dur"] * 1000)) for kernel in of_kind(profiled, "kernel"))
         in_recording = collections.Counter(
-            (kernel["name"], kernel["args"].get("range"), round(kernel["dur"] * 1000)) for kernel in of_kind(recorded, "kernel"))
+            (kernel["name"], range_around(recorded, kernel), round(kernel["dur"] * 1000)) for kernel in of_kind(recorded, "kernel"))
         missing = in_profile - in_recording
         self.assertGreater(sum(in_profile.values()), 20)
-        self.assertFalse(missing, f"not in the recording: {missing}; there: {list(in_recording)[:10]}")
+        self.assertFalse(missing, f"not in the recording: {list(missing)[:5]}; there: {list(in_recording)[:5]}")
 
 
 if __name__ == "__main__":
