@@ -105,8 +105,10 @@ GenericTraceActivity* KinetoSink::add_command(ActivityType type, const std::stri
     ++unplaced_;
     return nullptr;
   }
+  // A device on a virtual clock is at a time of its own.
+  const bool is_virtual = activity.queue->device != nullptr && activity.queue->device->driver == "libxpu sim";
   const std::int64_t start_ns = activity.start_ns + to_realtime_ns_;
-  if (start_ns < begin_ns_ || start_ns > end_ns_) {
+  if (!is_virtual && (start_ns < begin_ns_ || start_ns > end_ns_)) {
     ++outside_;
     return nullptr;
   }
