@@ -78,6 +78,10 @@ at::Tensor cpu_alias(const at::Tensor& tensor) {
   return with_geometry_of(tensor, std::move(alias), c10::DispatchKey::CPU);
 }
 
+at::Tensor cpu_alias_beside(const at::Tensor& tensor, const at::Tensor& other_alias) {
+  return with_geometry_of(tensor, other_alias.storage(), c10::DispatchKey::CPU);
+}
+
 at::Tensor device_view(const at::Tensor& geometry, c10::Storage storage) {
   return with_geometry_of(geometry, std::move(storage), kDispatchKey);
 }

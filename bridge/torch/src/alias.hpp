@@ -13,6 +13,8 @@ namespace xpu_torch {
 /// A CPU tensor over the bytes of a device tensor, with its sizes, strides and bits, which keeps them alive; any other tensor as it is.
 /// Error NotImplementedError for a tensor without a storage of bytes (sparse).
 at::Tensor cpu_alias(const at::Tensor& tensor);
+/// The same where there is a CPU alias of a tensor with the same storage: they share one, too, and the CPU sees what overlaps.
+at::Tensor cpu_alias_beside(const at::Tensor& tensor, const at::Tensor& other_alias);
 /// A tensor like `geometry` over the bytes of a device's storage.
 at::Tensor device_view(const at::Tensor& geometry, c10::Storage storage);
 /// What a CPU kernel made, as a storage of the device: its bytes are taken over where they are device memory (`DeviceMemoryForCpu`), else

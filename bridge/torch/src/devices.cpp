@@ -8,8 +8,6 @@
 namespace xpu_torch {
 namespace {
 
-// PyTorch's device indices are 8 bits wide.
-constexpr int kMostDevices = 128;
 std::array<std::atomic<xpu::memory::DeviceCachingAllocator*>, kMostDevices> g_caching_allocators{};
 std::atomic<xpu::memory::HostCachingAllocator*> g_pinned_allocator{nullptr};
 

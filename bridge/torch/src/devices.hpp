@@ -12,6 +12,9 @@
 /// The runtime's devices and streams under PyTorch's names for them. Errors become PyTorch's exceptions.
 namespace xpu_torch {
 
+/// PyTorch's device indices are 8 bits wide.
+inline constexpr int kMostDevices = 128;
+
 /// 0 where devices cannot be counted. Initialises nothing.
 int device_count() noexcept;
 /// A negative index is the current device.

@@ -2,11 +2,13 @@
 #include <ATen/core/stack.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <string>
 #include <unordered_map>
 #include <utility>
 
 #include "alias.hpp"
+#include "fall_back.hpp"
 #include "generator.hpp"
 #include "run_on_stream.hpp"
 
@@ -48,7 +50,11 @@ class Call {
       if (alias.on_device.is_same(tensor)) return alias.on_cpu;
     }
     if (aliases_.empty()) device_ = tensor.device().index();
-    aliases_.push_back({tensor, cpu_alias(tensor), tensor.storage().unsafeGetStorageImpl()->mutable_data()});
+    const auto beside = std::find_if(aliases_.begin(), aliases_.end(), [&](const Alias& alias) {
+      return alias.on_device.has_storage() && tensor.has_storage() && alias.on_device.is_alias_of(tensor);
+    });
+    at::Tensor on_cpu = beside == aliases_.end() ? cpu_alias(tensor) : cpu_alias_beside(tensor, beside->on_cpu);
+    aliases_.push_back({tensor, std::move(on_cpu), tensor.storage().unsafeGetStorageImpl()->mutable_data()});
     return aliases_.back().on_cpu;
   }
 
@@ -167,9 +173,9 @@ void refuse_sparse(const c10::OperatorHandle& op, torch::jit::Stack*) {
                               "; move them to the CPU first");
 }
 
-void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) { Call(op, *stack).run(); }
-
 }  // namespace
+
+void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) { Call(op, *stack).run(); }
 
 TORCH_LIBRARY_IMPL(_, XPU_TORCH_KEY, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&fall_back>()); }
 TORCH_LIBRARY_IMPL(_, XPU_TORCH_SPARSE_KEY, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&refuse_sparse>()); }
@@ -179,7 +185,7 @@ TORCH_LIBRARY_IMPL(_, XPU_TORCH_SPARSE_CSR_KEY, library) { library.fallback(torc
 // device's type, and a CPU wheel has none for this one; the rest go a way round over other operators, with other rounding. Led here, they
 // are the CPU's.
 TORCH_LIBRARY_IMPL(aten, XPU_TORCH_KEY, library) {
-  for (const char* const name : {"mode", "mode.values", "conj_physical.out", "conj_physical_", "native_layer_norm", "addr", "addr.out"}) {
+  for (const char* const name : {"mode", "mode.values", "conj_physical.out", "conj_physical_", "addr", "addr.out"}) {
     library.impl(name, torch::CppFunction::makeFromBoxedFunction<&fall_back>());
   }
 }

@@ -7,6 +7,7 @@
 #include <ATen/ops/empty_strided.h>
 #include <torch/library.h>
 
+#include "cpu_kernel.hpp"
 #include "host_allocator.hpp"
 #include "run_on_stream.hpp"
 
@@ -35,8 +36,12 @@ void copy_bytes_on_device(const at::Tensor& self, const at::Tensor& source) {
   order_behind(owner, stream);
 }
 
+void copy_on_cpu(const at::Tensor& source, at::Tensor& self) { self.copy_(source); }
+using CopyKernel = CpuKernel<"xpu_copy_elements", decltype(copy_on_cpu), &copy_on_cpu>;
+
 // Other types, or other strides: every element by itself.
 void copy_elements(const at::Tensor& self, const at::Tensor& source) {
+  if (can_be_operand(self) && can_be_operand(source)) return CopyKernel::launch(self.device().index(), self.numel(), self, source, self);
   at::Tensor destination = cpu_alias(self);
   const at::Tensor from = cpu_alias(source);
   run_on_stream("xpu_copy_elements", self.device().index(), geometry_of(self), [&] { destination.copy_(from); });

@@ -13,10 +13,10 @@
 
 namespace xpu_torch {
 
-/// The sizes of a tensor as a record shows them: the last three, innermost first.
+/// The sizes of a tensor as a record shows them: the last three, innermost first. One item where there is nothing.
 inline xpu::Geometry geometry_of(const at::Tensor& tensor) {
   xpu::Geometry geometry = xpu::items(1);
-  if (!tensor.defined()) return geometry;
+  if (!tensor.defined() || tensor.numel() == 0) return geometry;
   const auto sizes = tensor.sizes();
   geometry.dimensions = static_cast<std::uint32_t>(std::clamp<std::size_t>(sizes.size(), 1, 3));
   for (std::size_t i = 0; i < std::min<std::size_t>(sizes.size(), 3); ++i) {
