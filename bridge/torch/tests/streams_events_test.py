@@ -171,6 +171,7 @@ class StreamTest(unittest.TestCase):
         stream = torch.xpu.Stream()
         with torch.xpu.stream(stream):
             data = torch.ones(1000, device="xpu")
+        torch.xpu.current_stream().wait_stream(stream)
         data.record_stream(torch.xpu.current_stream())
         data.record_stream(stream)
         del stream
