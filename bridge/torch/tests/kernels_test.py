@@ -3,6 +3,7 @@ import gzip
 import itertools
 import json
 import tempfile
+import threading
 import unittest
 from pathlib import Path
 
@@ -360,6 +361,19 @@ except RuntimeError as error:
     print(str(error).splitlines()[0])
 print(torch.ones(3, device="xpu").sum().item())
 """, "the kernel xpu_nll_loss let an exception out: Target 3 is out of bounds.\n3.0")
+
+    def test_a_backward_pass_runs_on_the_thread_that_calls_it_unless_told_otherwise(self):
+        threads = []
+
+        def backward():
+            tensor = torch.ones(3, device="xpu", requires_grad=True)
+            product = tensor * 2
+            product.register_hook(lambda gradient: threads.append(threading.get_ident()))
+            product.sum().backward()
+        backward()
+        with torch.autograd.set_multithreading_enabled(True):
+            backward()
+        self.assertEqual([thread == threading.get_ident() for thread in threads], [True, False])
 
     def test_inference_mode_and_autograd_see_nothing_of_the_aliases(self):
         with torch.inference_mode():

@@ -30,7 +30,17 @@ def take_over(torch, native):
     module.default_stream = default_stream
     module.__all__.append("default_stream")
     use_gloo_by_default()
+    keep_backward_on_its_thread(torch)
     atexit.register(let_autograd_finish)
+
+
+def keep_backward_on_its_thread(torch):
+    """On the importing thread backward passes run where they are called, as they do on the CPU, and not on autograd's thread for the device.
+
+    To hand a pass over and wait for it costs more than a small network's whole backward pass, and gains nothing: kernels are submitted without waiting
+    anyway. A program that wants it otherwise says torch.autograd.set_multithreading_enabled(True).
+    """
+    torch._C._set_multithreading_enabled(False)
 
 
 def let_autograd_finish():
