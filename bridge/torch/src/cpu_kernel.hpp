@@ -1,10 +1,12 @@
 #pragma once
 
+#include <ATen/core/IListRef.h>
 #include <ATen/core/Tensor.h>
 #include <c10/util/OptionalArrayRef.h>
 
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "kernel_launch.hpp"
 #include "operand.hpp"
@@ -20,6 +22,13 @@ struct Dimensions {
   bool are_given;
   std::int8_t count;
   std::int64_t values[Operand::kMostDimensions];
+};
+
+/// A few tensors; whoever launches looks at their number.
+struct OperandList {
+  static constexpr std::size_t kMost = 16;
+  std::uint32_t count;
+  Operand operands[kMost];
 };
 
 namespace held {
@@ -48,6 +57,21 @@ struct Parameter<const std::optional<at::Tensor>&> {
   static Form pack(const std::optional<at::Tensor>& tensor) { return operand_of(tensor); }
   static std::optional<at::Tensor> restore(CpuTensors& tensors, const Form& form) {
     return form.type == at::ScalarType::Undefined ? std::nullopt : std::optional(tensors.of(form));
+  }
+};
+template <>
+struct Parameter<const at::ITensorListRef&> {
+  using Form = OperandList;
+  static Form pack(const at::ITensorListRef& tensors) {
+    Form form;
+    form.count = 0;
+    for (const at::Tensor& tensor : tensors) form.operands[form.count++] = operand_of(tensor);
+    return form;
+  }
+  static std::vector<at::Tensor> restore(CpuTensors& tensors, const Form& form) {
+    std::vector<at::Tensor> list;
+    for (std::uint32_t i = 0; i < form.count; ++i) list.push_back(tensors.of(form.operands[i]));
+    return list;
   }
 };
 template <>

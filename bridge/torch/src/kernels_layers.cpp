@@ -1,4 +1,6 @@
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/cat_cpu_dispatch.h>
+#include <ATen/ops/cat_ops.h>
 #include <ATen/ops/embedding_dense_backward_cpu_dispatch.h>
 #include <ATen/ops/embedding_dense_backward_ops.h>
 #include <ATen/ops/index_select_cpu_dispatch.h>
@@ -153,6 +155,30 @@ Tensor index_select(const Tensor& self, std::int64_t dimension, const Tensor& in
   return result;
 }
 
+// Tensors of one type that make up the result, one behind the other.
+bool can_join(const at::ITensorListRef& tensors, std::int64_t dimension, const Tensor& result) {
+  if (tensors.size() == 0 || tensors.size() > OperandList::kMost || !can_write(result, {}) ||
+      !is_one_of(result.scalar_type(), Types::all) || dimension < -result.dim() || dimension >= result.dim()) {
+    return false;
+  }
+  const std::int64_t along = dimension < 0 ? dimension + result.dim() : dimension;
+  std::int64_t length = 0;
+  for (const Tensor& tensor : tensors) {
+    if (!is_operand_like(result, tensor) || tensor.dim() != result.dim() || tensor.is_alias_of(result)) return false;
+    for (std::int64_t i = 0; i < result.dim(); ++i) {
+      if (i != along && tensor.size(i) != result.size(i)) return false;
+    }
+    length += tensor.size(along);
+  }
+  return length == result.size(along);
+}
+using CatKernel = CpuKernel<"xpu_cat", at::_ops::cat_out::schema, &at::cpu::cat_outf>;
+Tensor& cat_out(const at::ITensorListRef& tensors, std::int64_t dimension, Tensor& result) {
+  if (!can_join(tensors, dimension, result)) return fall_back_to_cpu<at::_ops::cat_out>(tensors, dimension, result);
+  CatKernel::launch(result.device().index(), result.numel(), result, tensors, dimension, result);
+  return result;
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, XPU_TORCH_KEY, library) {
@@ -161,6 +187,7 @@ TORCH_LIBRARY_IMPL(aten, XPU_TORCH_KEY, library) {
   library.impl("native_dropout_backward", &dropout_backward);
   library.impl("embedding_dense_backward", &embedding_backward);
   library.impl("index_select", &index_select);
+  library.impl("cat.out", &cat_out);
 }
 
 }  // namespace xpu_torch

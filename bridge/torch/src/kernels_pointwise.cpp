@@ -23,6 +23,8 @@
 #include <ATen/ops/gelu_ops.h>
 #include <ATen/ops/gt_cpu_dispatch.h>
 #include <ATen/ops/gt_ops.h>
+#include <ATen/ops/isneginf_cpu_dispatch.h>
+#include <ATen/ops/isneginf_ops.h>
 #include <ATen/ops/le_cpu_dispatch.h>
 #include <ATen/ops/le_ops.h>
 #include <ATen/ops/log_compositeexplicitautogradnonfunctional_dispatch.h>
@@ -175,6 +177,8 @@ TORCH_LIBRARY_IMPL(aten, XPU_TORCH_KEY, library) {
   library.impl("gelu_backward.grad_input", &gelu_backward_out);
   library.impl("silu_backward.grad_input",
                &OutByCpu<"xpu_silu_backward", at::_ops::silu_backward_grad_input, &at::cpu::silu_backward_outf>::out);
+  library.impl("isneginf.out",
+               &OutByCpu<"xpu_isneginf", at::_ops::isneginf_out, &at::cpu::isneginf_outf, Types::all, ResultType::boolean>::out);
   library.impl("where.self_out", &where_out);
   library.impl("clamp.out", &OutByCpu<"xpu_clamp", at::_ops::clamp_out, &at::cpu::clamp_outf>::out);
   library.impl("clamp_min.out", &OutByCpu<"xpu_clamp_min", at::_ops::clamp_min_out, &at::cpu::clamp_min_outf>::out);

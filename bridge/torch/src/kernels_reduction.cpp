@@ -11,6 +11,10 @@
 #include <ATen/ops/_softmax_compositeexplicitautogradnonfunctional_dispatch.h>
 #include <ATen/ops/_softmax_cpu_dispatch.h>
 #include <ATen/ops/_softmax_ops.h>
+#include <ATen/ops/all_cpu_dispatch.h>
+#include <ATen/ops/all_ops.h>
+#include <ATen/ops/linalg_vector_norm_cpu_dispatch.h>
+#include <ATen/ops/linalg_vector_norm_ops.h>
 #include <ATen/ops/mean_compositeexplicitautogradnonfunctional_dispatch.h>
 #include <ATen/ops/mean_cpu_dispatch.h>
 #include <ATen/ops/mean_ops.h>
@@ -100,6 +104,33 @@ Tensor& reduce_out(const Tensor& self, OptionalIntArrayRef dimensions, bool keep
   return result;
 }
 
+// What gradients are clipped by. Of nothing there are norms and errors; both are the CPU's.
+using NormKernel = CpuKernel<"xpu_vector_norm", at::_ops::linalg_vector_norm_out::schema, &at::cpu::linalg_vector_norm_outf>;
+Tensor& vector_norm_out(const Tensor& self, const c10::Scalar& order, OptionalIntArrayRef dimensions, bool keeps, optional<ScalarType> type,
+                        Tensor& result) {
+  const Reduced reduced = reduce_sizes(self, dimensions, keeps);
+  if (!reduced.is_known || (dimensions && dimensions->empty()) || self.numel() == 0 || !is_real(order) ||
+      !can_sum(self.scalar_type(), result.scalar_type(), type, false) || !can_write(result, {}) || result.device() != self.device() ||
+      result.is_alias_of(self) || !result.sizes().equals(reduced.sizes)) {
+    return fall_back_to_cpu<at::_ops::linalg_vector_norm_out>(self, order, dimensions, keeps, type, result);
+  }
+  NormKernel::launch(self.device().index(), self.numel(), self, self, order, dimensions, keeps, type, result);
+  return result;
+}
+
+using AllKernel = CpuKernel<"xpu_all", at::_ops::all_out::schema, static_cast<at::_ops::all_out::schema*>(&at::cpu::all_outf)>;
+Tensor& all_out(const Tensor& self, std::int64_t dimension, bool keeps, Tensor& result) {
+  const Reduced reduced = reduce_sizes(self, c10::IntArrayRef(dimension), keeps);
+  if (!reduced.is_known || self.scalar_type() != ScalarType::Bool || result.scalar_type() != ScalarType::Bool || !can_write(result, {}) ||
+      result.device() != self.device() || result.is_alias_of(self) || !result.sizes().equals(reduced.sizes)) {
+    return fall_back_to_cpu<at::_ops::all_out>(self, dimension, keeps, result);
+  }
+  if (result.numel() != 0) {
+    AllKernel::launch(self.device().index(), std::max<std::int64_t>(self.numel(), 1), self, self, dimension, keeps, result);
+  }
+  return result;
+}
+
 bool has_dimension(const Tensor& tensor, std::int64_t dimension) {
   const std::int64_t count = std::max<std::int64_t>(tensor.dim(), 1);
   return dimension >= -count && dimension < count;
@@ -161,6 +192,8 @@ TORCH_LIBRARY_IMPL(aten, XPU_TORCH_KEY, library) {
   library.impl("sum.IntList_out", &reduce_out<SumKernel, at::_ops::sum_IntList_out, true>);
   library.impl("mean.dim", &reduce<MeanKernel, &composite::mean, false>);
   library.impl("mean.out", &reduce_out<MeanKernel, at::_ops::mean_out, false>);
+  library.impl("linalg_vector_norm.out", &vector_norm_out);
+  library.impl("all.out", &all_out);
   library.impl("_softmax", &softmax<SoftmaxKernel, &composite::_softmax>);
   library.impl("_softmax.out", &softmax_out<SoftmaxKernel, at::_ops::_softmax_out>);
   library.impl("_log_softmax", &softmax<LogSoftmaxKernel, &composite::_log_softmax>);

@@ -220,6 +220,25 @@ class ReductionTest(KernelTest):
                 uneven(5, 6).to("xpu").sum(bad)
             self.assertEqual(str(actual.exception).splitlines()[0], str(expected.exception).splitlines()[0])
 
+    def test_norms(self):
+        norm = torch.linalg.vector_norm
+        for dtype, order in itertools.product((torch.float32, torch.float64, torch.bfloat16), (2, 1, 0, 3.5, float("inf"))):
+            for options in ({}, {"dim": 1}, {"dim": (0, 1), "keepdim": True}):
+                self.both(lambda t, o=order, k=options: norm(t, o, **k), uneven(20, 30, dtype=dtype) / 4)
+        self.both(lambda t: norm(t, out=torch.empty(0, device=t.device)), uneven(300, 200))
+        self.both(norm, uneven(0))
+        self.same_error(lambda t: norm(t, float("inf")), uneven(0))
+        self.both(lambda t: norm(t, dtype=torch.float64), uneven(9))
+
+    def test_whether_all_are_true(self):
+        for shape, dimension in itertools.product([(4, 5), (0, 5), (4, 0), (300, 200)], (0, -1)):
+            for keepdim in (False, True):
+                self.both(lambda t, d=dimension, k=keepdim: (t > -1.9).all(d, k), uneven(*shape))
+        self.both(lambda t: t.all(0), uneven(4, 5))
+        self.both(lambda t: t.all(0), torch.tensor(True))
+        self.both(torch.isneginf, torch.tensor([1.0, -float("inf"), float("inf"), float("nan")]))
+        self.both(torch.isneginf, torch.arange(3))
+
     def test_softmax_and_its_gradient(self):
         aten = torch.ops.aten
         for dtype, (shape, dimension) in itertools.product(FLOATING, [((64, 10), 1), ((64, 10), 0), ((2, 3, 4), -2), ((), 0), ((0, 3), 1), ((300, 200), 1)]):
@@ -299,6 +318,18 @@ class LayersTest(KernelTest):
         self.both(lambda g, i: torch.ops.aten.embedding_dense_backward(g, i, 10, 4, False), uneven(2, 3, 6), indices)
         self.both(lambda t, i: t.index_select(1, i), uneven(4, 6), torch.tensor([5, 0, 5]))
         self.both(lambda g: torch.ops.aten.native_dropout_backward(g, g > 0, 2.0), uneven(40, 6))
+
+    def test_joined_tensors(self):
+        for dtype, dimension in itertools.product(FLOATING + (torch.int64, torch.bool, torch.uint8), (0, 1, -1)):
+            self.both(lambda *t, d=dimension: torch.cat(t, d), *[uneven(3, 4).round().to(dtype) for _ in range(3)])
+        self.both(lambda *t: torch.cat(t), uneven(2, 4), uneven(0, 4), uneven(300, 4), uneven(4, 5).t()[:, ::1])
+        self.both(lambda *t: torch.cat(t), torch.empty(0), uneven(2, 4))
+        self.both(lambda *t: torch.cat(t), uneven(2, 4), uneven(2, 4, dtype=torch.float64))
+        self.both(lambda t: torch.cat([t] * 40), uneven(5))
+        self.both(lambda t: torch.cat([t, t], out=torch.empty(0, device=t.device)), uneven(5))
+        self.both(lambda t: torch.stack([t, t + 1]), uneven(40, 500))
+        self.same_error(lambda *t: torch.cat(t), uneven(2, 4), uneven(2, 5))
+        self.same_error(lambda t: torch.cat([t[:5], t[5:]], out=t), uneven(10))
 
     def test_fills_and_copies(self):
         for dtype in FLOATING + (torch.int64, torch.int32, torch.bool, torch.uint8, torch.complex64):
@@ -430,6 +461,23 @@ class RecordTest(KernelTest):
             self.assertEqual([event["name"] for event in kernels if not event["name"].startswith("xpu_")], [], f"{activation} {optimizer}")
             self.assertEqual({event["args"].get("kind") for event in kernels}, {"kernel"})
             self.assertTrue(any(event["cat"] == "gpu_memset" for event in events), "fills are recorded as such")
+
+    def test_a_transformers_step_falls_back_for_what_is_random_only(self):
+        torch.manual_seed(0)
+        layers = torch.nn.ModuleList([torch.nn.Embedding(50, 32), torch.nn.TransformerEncoderLayer(32, 4, 64, batch_first=True), torch.nn.Linear(32, 50)]).to("xpu")
+        updates, tokens = torch.optim.AdamW(layers.parameters()), (torch.arange(48) * 7 % 50).reshape(4, 12).to("xpu")
+
+        def step():
+            updates.zero_grad()
+            scores = tokens
+            for layer in layers:
+                scores = layer(scores)
+            functional.cross_entropy(scores.reshape(-1, 50), tokens.reshape(-1)).backward()
+            torch.nn.utils.clip_grad_norm_(layers.parameters(), 1.0)
+            updates.step()
+        names = {event["name"] for event in self.kernels_of(step) if event["cat"] == "kernel"}
+        self.assertEqual({name for name in names if not name.startswith("xpu_")}, {"fallback aten::native_dropout"})
+        self.assertGreater(len(names), 20)
 
     def test_training_ends_where_it_ends_on_the_cpu(self):
         for optimizer in TRAINING:
