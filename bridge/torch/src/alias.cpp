@@ -14,13 +14,18 @@ namespace xpu_torch {
 namespace {
 
 thread_local const DeviceMemoryForCpu* t_memory = nullptr;
+thread_local ResultMemoryForCpu* t_result = nullptr;
 
-/// The process's allocator of CPU memory: a look at one thread-local word, then PyTorch's own.
+/// The process's allocator of CPU memory: a look at two thread-local words, then PyTorch's own.
 class CpuAllocator final : public c10::Allocator {
  public:
   explicit CpuAllocator(c10::Allocator& own) : own_(own) {}
 
   c10::DataPtr allocate(std::size_t bytes) override {
+    if (t_result != nullptr) [[unlikely]] {
+      // Without a context: there is nothing to free.
+      if (void* const address = t_result->take(bytes)) return {address, c10::Device(c10::DeviceType::CPU)};
+    }
     const DeviceMemoryForCpu* const memory = t_memory;
     if (memory == nullptr) return own_.allocate(bytes);
     void* const address = allocate_on(memory->stream(), memory->device(), bytes);
@@ -117,6 +122,10 @@ DeviceMemoryForCpu::DeviceMemoryForCpu(int device, const xpu::memory::StreamRef&
   t_memory = this;
 }
 DeviceMemoryForCpu::~DeviceMemoryForCpu() { t_memory = outer_; }
+
+ResultMemoryForCpu::ResultMemoryForCpu(void* address, std::size_t bytes) noexcept
+    : address_(address), bytes_(bytes), outer_(std::exchange(t_result, this)) {}
+ResultMemoryForCpu::~ResultMemoryForCpu() { t_result = outer_; }
 
 void install_cpu_allocator() { c10::SetAllocator(c10::DeviceType::CPU, &our_cpu_allocator(), /*priority=*/100); }
 

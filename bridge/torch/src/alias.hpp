@@ -4,6 +4,9 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/Storage.h>
 
+#include <cstddef>
+#include <utility>
+
 #include "xpu/memory/stream_ref.hpp"
 
 /// The same bytes as tensors of two devices: where host and device share memory, PyTorch's CPU kernels can work on a device's tensors
@@ -40,7 +43,26 @@ class DeviceMemoryForCpu {
   const DeviceMemoryForCpu* const outer_;
 };
 
-/// From now on DeviceMemoryForCpu has an effect: PyTorch's allocator of CPU memory becomes one that asks for it, and else passes on.
+/// While one lives, the first CPU tensor of exactly so many bytes that this thread makes lies here: an operator that makes its result
+/// itself makes it where it belongs. Whoever asks looks whether it did. For operators that make tensors and take no memory in another way.
+class ResultMemoryForCpu {
+ public:
+  ResultMemoryForCpu(void* address, std::size_t bytes) noexcept;
+  ~ResultMemoryForCpu();
+  ResultMemoryForCpu(const ResultMemoryForCpu&) = delete;
+  ResultMemoryForCpu& operator=(const ResultMemoryForCpu&) = delete;
+
+  /// The memory, if it is of this size and nobody has it yet; else null.
+  void* take(std::size_t bytes) noexcept { return bytes == bytes_ ? std::exchange(address_, nullptr) : nullptr; }
+
+ private:
+  void* address_;
+  const std::size_t bytes_;
+  ResultMemoryForCpu* const outer_;
+};
+
+/// From now on DeviceMemoryForCpu and ResultMemoryForCpu have an effect: PyTorch's allocator of CPU memory becomes one that asks for them,
+/// and else passes on.
 void install_cpu_allocator();
 
 }  // namespace xpu_torch

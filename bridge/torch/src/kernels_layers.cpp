@@ -18,8 +18,8 @@
 
 #include "elementwise.hpp"
 
-// What the layers of a transformer need beside products of matrices. PyTorch's CPU functions for these make their results themselves, in
-// the host's memory: they are copied to where they belong while they are in the cache.
+// What the layers of a transformer need beside products of matrices. PyTorch's CPU functions for these make their results themselves: the
+// large one is made where it belongs if that can be had, what is small is copied.
 namespace xpu_torch {
 namespace {
 
@@ -34,8 +34,11 @@ bool is_operand_like(const Tensor& self, const Tensor& tensor) {
 bool is_operand_like(const Tensor& self, const optional<Tensor>& tensor, IntArrayRef sizes) {
   return !tensor || !tensor->defined() || (is_operand_like(self, *tensor) && tensor->sizes().equals(sizes));
 }
-void copy_if_wanted(const Tensor& result, const Tensor& made) {
-  if (result.defined()) result.copy_(made);
+void copy_if_elsewhere(const Tensor& result, const Tensor& made) {
+  if (result.defined() && result.const_data_ptr() != made.const_data_ptr()) result.copy_(made);
+}
+ResultMemoryForCpu memory_of(const Tensor& result) {
+  return result.defined() ? ResultMemoryForCpu(result.mutable_data_ptr(), result.nbytes()) : ResultMemoryForCpu(nullptr, 0);
 }
 const Tensor& or_undefined(const optional<Tensor>& tensor) {
   static const Tensor undefined;
@@ -46,20 +49,23 @@ const Tensor& or_undefined(const optional<Tensor>& tensor) {
 void layer_norm_on_cpu(const Tensor& input, std::int64_t normalized, const optional<Tensor>& weight, const optional<Tensor>& bias,
                        double epsilon, Tensor& result, Tensor& mean, Tensor& rstd) {
   const IntArrayRef shape = input.sizes().slice(static_cast<std::size_t>(input.dim() - normalized));
+  const ResultMemoryForCpu memory = memory_of(result);
   const auto made = at::cpu::native_layer_norm(input, shape, weight, bias, epsilon);
-  result.copy_(std::get<0>(made));
+  // What is small first: nothing says that it does not lie in the large one's memory.
   mean.copy_(std::get<1>(made));
   rstd.copy_(std::get<2>(made));
+  copy_if_elsewhere(result, std::get<0>(made));
 }
 void layer_norm_backward_on_cpu(const Tensor& gradient, const Tensor& input, std::int64_t normalized, const Tensor& mean,
                                 const Tensor& rstd, const optional<Tensor>& weight, const optional<Tensor>& bias,
                                 std::array<bool, 3> wanted, const optional<Tensor>& of_input, const optional<Tensor>& of_weight,
                                 const optional<Tensor>& of_bias) {
   const IntArrayRef shape = input.sizes().slice(static_cast<std::size_t>(input.dim() - normalized));
+  const ResultMemoryForCpu memory = memory_of(or_undefined(of_input));
   const auto made = at::cpu::native_layer_norm_backward(gradient, input, shape, mean, rstd, weight, bias, wanted);
-  copy_if_wanted(or_undefined(of_input), std::get<0>(made));
-  copy_if_wanted(or_undefined(of_weight), std::get<1>(made));
-  copy_if_wanted(or_undefined(of_bias), std::get<2>(made));
+  copy_if_elsewhere(or_undefined(of_weight), std::get<1>(made));
+  copy_if_elsewhere(or_undefined(of_bias), std::get<2>(made));
+  copy_if_elsewhere(or_undefined(of_input), std::get<0>(made));
 }
 using LayerNormKernel = CpuKernel<"xpu_layer_norm", decltype(layer_norm_on_cpu), &layer_norm_on_cpu>;
 using LayerNormBackwardKernel = CpuKernel<"xpu_layer_norm_backward", decltype(layer_norm_backward_on_cpu), &layer_norm_backward_on_cpu>;
@@ -108,6 +114,30 @@ ThreeTensors layer_norm_backward(const Tensor& gradient, const Tensor& input, In
 void dropout_backward_on_cpu(const Tensor& gradient, const Tensor& mask, double scale, Tensor& result) {
   result.copy_(at::cpu::native_dropout_backward(gradient, mask, scale));
 }
+// Where all is contiguous it is one loop, and not a loop and a tensor for each of its three steps.
+template <typename T>
+struct DropoutBackwardLoop {
+  T* result;
+  const T* gradient;
+  const bool* mask;
+  T scale;
+
+  static constexpr const char* name() { return "xpu_dropout_backward"; }
+  void run(const xpu::WorkGroup& group) const {
+    const DropoutBackwardLoop work = *this;
+    const std::uint64_t first = group.first(0), end = first + group.items(0);
+#pragma GCC ivdep
+    for (std::uint64_t i = first; i < end; ++i) work.result[i] = work.gradient[i] * (static_cast<T>(work.mask[i]) * work.scale);
+  }
+};
+template <typename T>
+void launch_dropout_loop(const Tensor& gradient, const Tensor& mask, double scale, Tensor& result) {
+  if (result.numel() == 0) return;
+  const int device = result.device().index();
+  const DropoutBackwardLoop<T> work{result.mutable_data_ptr<T>(), gradient.const_data_ptr<T>(), mask.const_data_ptr<bool>(),
+                                    static_cast<T>(scale)};
+  launch(work, device, current_stream(device), result.numel(), xpu::items(static_cast<std::uint64_t>(result.numel())));
+}
 using DropoutBackwardKernel = CpuKernel<"xpu_dropout_backward", decltype(dropout_backward_on_cpu), &dropout_backward_on_cpu>;
 Tensor dropout_backward(const Tensor& gradient, const Tensor& mask, double scale) {
   if (gradient.device().type() != kDeviceType || !is_one_of(gradient.scalar_type(), Types::floating) || !can_be_operand(gradient) ||
@@ -117,7 +147,14 @@ Tensor dropout_backward(const Tensor& gradient, const Tensor& mask, double scale
   }
   const int device = gradient.device().index();
   Tensor result = empty_on(device, current_stream(device), gradient.sizes(), gradient.dtype());
-  DropoutBackwardKernel::launch(device, gradient.numel(), gradient, gradient, mask, scale, result);
+  const bool is_for_loop = gradient.is_contiguous() && mask.is_contiguous();
+  if (is_for_loop && gradient.scalar_type() == at::kFloat) {
+    launch_dropout_loop<float>(gradient, mask, scale, result);
+  } else if (is_for_loop && gradient.scalar_type() == at::kDouble) {
+    launch_dropout_loop<double>(gradient, mask, scale, result);
+  } else {
+    DropoutBackwardKernel::launch(device, gradient.numel(), gradient, gradient, mask, scale, result);
+  }
   return result;
 }
 
@@ -126,7 +163,8 @@ bool is_index(const Tensor& self, const Tensor& index) {
 }
 void embedding_backward_on_cpu(const Tensor& gradient, const Tensor& indices, std::int64_t rows, std::int64_t padding, bool by_frequency,
                                Tensor& result) {
-  result.copy_(at::cpu::embedding_dense_backward(gradient, indices, rows, padding, by_frequency));
+  const ResultMemoryForCpu memory = memory_of(result);
+  copy_if_elsewhere(result, at::cpu::embedding_dense_backward(gradient, indices, rows, padding, by_frequency));
 }
 using EmbeddingBackwardKernel = CpuKernel<"xpu_embedding_backward", decltype(embedding_backward_on_cpu), &embedding_backward_on_cpu>;
 Tensor embedding_backward(const Tensor& gradient, const Tensor& indices, std::int64_t rows, std::int64_t padding, bool by_frequency) {

@@ -310,6 +310,13 @@ class LayersTest(KernelTest):
                 return [value.detach(), *gradients]
             weight, bias = (positive(*normalized, dtype=dtype), uneven(*normalized, dtype=dtype)) if affine else (None, None)
             self.both(norm, uneven(*shape, dtype=dtype), weight, bias)
+        # Results of the same size as statistics and sums.
+        for shape in ((5, 1), (1, 5), (1, 1)):
+            aten, weight = torch.ops.aten, positive(shape[1])
+            self.both(lambda t, w, n=shape[1:]: torch.native_layer_norm(t, n, w, w, 1e-5), uneven(*shape), weight)
+            self.both(lambda g, t, w, n=shape[1:]: aten.native_layer_norm_backward(g, t, n, t[:, :1] / 2, t[:, :1].abs() + 1, w, w, [True] * 3),
+                      uneven(*shape), uneven(*shape, start=3), weight)
+        self.both(lambda t, w: torch.native_layer_norm(t.t(), (5,), w, None, 1e-5), uneven(5, 4), uneven(10)[::2])
         self.same_error(lambda t, w: functional.layer_norm(t, (4,), w), uneven(3, 5), uneven(4))
 
     def test_embedding_and_dropout(self):
@@ -317,7 +324,10 @@ class LayersTest(KernelTest):
         self.both(lambda w, i: functional.embedding(i, w), uneven(10, 6), indices)
         self.both(lambda g, i: torch.ops.aten.embedding_dense_backward(g, i, 10, 4, False), uneven(2, 3, 6), indices)
         self.both(lambda t, i: t.index_select(1, i), uneven(4, 6), torch.tensor([5, 0, 5]))
-        self.both(lambda g: torch.ops.aten.native_dropout_backward(g, g > 0, 2.0), uneven(40, 6))
+        self.both(lambda g, i: torch.ops.aten.embedding_dense_backward(g, i, 6, -1, False), uneven(6, 6), torch.tensor([5, 0, 5, 1, 2, 5]))
+        for dtype, shape in itertools.product(FLOATING, [(40, 6), (), (0,), (SHORT + 1,)]):
+            self.both(lambda g: torch.ops.aten.native_dropout_backward(g, g > 0, 2.5), uneven(*shape, dtype=dtype))
+        self.both(lambda g: torch.ops.aten.native_dropout_backward(g.t(), g.t() > 0, 2.5).contiguous(), uneven(40, 6))
 
     def test_joined_tensors(self):
         for dtype, dimension in itertools.product(FLOATING + (torch.int64, torch.bool, torch.uint8), (0, 1, -1)):
