@@ -12,6 +12,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--batches", type=int, default=8, help="how many (default: 8)")
     options = parser.parse_args()
+    if options.batches < 1:
+        parser.error(f"--batches is at least 1, not {options.batches}")
 
     batches = [torch.randn(2048, 512).pin_memory() for _ in range(options.batches)]
     weights = torch.randn(512, 512, device="xpu")

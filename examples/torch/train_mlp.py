@@ -5,6 +5,8 @@
 Needs stock PyTorch for CPUs with libxpu-torch beside it (make torch-venv), and no GPU.
 """
 import argparse
+import os
+import sys
 
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
@@ -15,6 +17,8 @@ def main():
     parser.add_argument("--steps", type=int, default=200, help="training steps (default: 200)")
     parser.add_argument("--trace", metavar="FILE", help="writes the profile there, for https://ui.perfetto.dev")
     options = parser.parse_args()
+    if options.steps < 1:
+        parser.error(f"--steps is at least 1, not {options.steps}")
 
     torch.manual_seed(0)
     # Four noisy classes in 256 dimensions.
@@ -43,7 +47,7 @@ def main():
     with torch.no_grad():
         right = (net(points).argmax(1) == labels).float().mean().item()
     print(f"{options.steps} steps on {torch.xpu.get_device_name()}: loss {loss.item():.3f}, {100 * right:.1f} % right, "
-          f"{begin.elapsed_time(end) / max(options.steps, 1):.3f} ms a step")
+          f"{begin.elapsed_time(end) / options.steps:.3f} ms a step")
 
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.XPU]) as profiler:
         for number in range(10):
@@ -53,6 +57,8 @@ def main():
     print(profiler.key_averages().table(sort_by="self_xpu_time_total", row_limit=8, max_name_column_width=44))
     if options.trace:
         profiler.export_chrome_trace(options.trace)
+        if not os.path.exists(options.trace):  # PyTorch only logs that it could not
+            sys.exit(f"{options.trace} could not be written")
         print(f"{options.trace} -> open it at https://ui.perfetto.dev")
 
 

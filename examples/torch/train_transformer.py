@@ -29,6 +29,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=60, help="training steps (default: 60)")
     options = parser.parse_args()
+    if options.steps < 1:
+        parser.error(f"--steps is at least 1, not {options.steps}")
 
     torch.manual_seed(0)
     net = Reverser().to("xpu")

@@ -1,8 +1,9 @@
 #include <pybind11/stl.h>
 
 #include <array>
+#include <cstdlib>
+#include <ctime>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -76,19 +76,16 @@ void bind_memory(py::module_& module) {
 }
 
 void bind_pools(py::module_& module) {
-  // The pools of one object of Python's, one on each device that used it.
+  // One object of Python's: a use of the pool of the device that was current when it was made.
   struct MemoryPool {
     c10::MempoolId_t id;
-    std::vector<int> devices;
-    MemoryPool(const py::object& allocator, bool is_user_created, bool use_on_oom) : id(new_pool_id(is_user_created)) {
+    int device;
+    MemoryPool(const py::object& allocator, bool is_user_created, bool use_on_oom)
+        : id(new_pool_id(is_user_created)), device(xpu::Device::current()) {
       TORCH_CHECK_NOT_IMPLEMENTED(allocator.is_none(), "a MemPool has the device's own allocator here, no other one");
-      const int device = xpu::Device::current();
       retain_pool(device, id, {.is_for_graphs = !is_user_created, .use_on_oom = use_on_oom});
-      devices.push_back(device);
     }
-    ~MemoryPool() {
-      for (const int device : devices) release_pool(device, id);
-    }
+    ~MemoryPool() { release_pool(device, id); }
     MemoryPool(const MemoryPool&) = delete;
     MemoryPool& operator=(const MemoryPool&) = delete;
   };

@@ -91,7 +91,6 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   module.def("install_cpu_allocator", &install_cpu_allocator);
   module.def("publish_operators", &publish_operators);
   bind_runtime(module);
-  bind_properties(module);
   bind_memory(module);
   bind_history(module);
   bind_pools(module);

@@ -7,6 +7,8 @@ import importlib
 import sys
 import time
 
+import xpu
+
 _native = None
 
 # torch.xpu and those of its modules that look at torch._C while they are imported.
@@ -58,8 +60,8 @@ def names_for_torch(native, classes):
         "_has_xpu": True,
         "_XpuStreamBase": classes.StreamBase,
         "_XpuEventBase": classes.EventBase,
-        "_XpuDeviceProperties": native._XpuDeviceProperties,
-        "_XPUuuid": native._XPUuuid,
+        "_XpuDeviceProperties": xpu.DeviceProperties,
+        "_XPUuuid": xpu.Uuid,
         "_XPUGraph": classes.Graph,
         "_XPUMemPool": native._XPUMemPool,
         "_xpu_XPUAllocator": native._xpu_XPUAllocator,
@@ -103,12 +105,12 @@ def initialize():
     _native.init()
     module = sys.modules["torch.xpu"]
     module.default_generators = tuple(_native.default_generator(device) for device in range(_native.device_count()))
-    module._get_device_properties = _native.get_device_properties
+    module._get_device_properties = xpu.get_device_properties
 
 
 def architecture_flags():
     """One name for what each device's kernels are compiled for, as PyTorch's builds list them."""
-    names = {_native.get_device_properties(device).type for device in range(_native.device_count())}
+    names = {xpu.get_device_properties(device).type for device in range(_native.device_count())}
     return " ".join(sorted(names))
 
 
